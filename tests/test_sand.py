@@ -1,0 +1,370 @@
+"Sand tasks: metrics, grading, ladders, folders, corpora, players."
+import json, os, shutil, subprocess, sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import spearmanr
+from sklearn import metrics as sk
+
+from sandsmith.core import GradeError, Limits, RunError, SpecError
+from sandsmith.sand.author import compile_task, rebuild_files, task_id_of
+from sandsmith.sand.calibrate import TIERS, Calibration, calibrate, choose_tiers, hidden_parts, luck_rates, random_predictions
+from sandsmith.sand.corpus import build_corpus, load_corpus, split_tasks
+from sandsmith.sand.grade import encode_truth, grade, load_answers, submission_text
+from sandsmith.sand.metrics import get_metric, is_strictly_better, metric_names, reaches, score_submission
+from sandsmith.sand.players import player_code, scripted_policy
+from sandsmith.sand.spec import draw_spec
+from sandsmith.sand.verify import grade_all, probe_submissions, run_evaluator_on, verify_task
+from sandsmith.sandbox import run
+
+FOLDERS = {'workers': 2, 'seed': 11, 'n': 3}
+
+
+@pytest.fixture(scope='session')
+def corpus(tmp_path_factory):
+    "One task a modality, built by two processes."
+    return build_corpus(tmp_path_factory.mktemp('sand')/'corpus', **FOLDERS)
+
+
+@pytest.fixture(scope='session')
+def task(corpus):
+    return corpus.tasks[0]
+
+
+def contents(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(Path(folder).rglob('*')) if p.is_file() and p.name != 'timings.parquet'}
+
+
+# Metrics
+
+LIBRARY = {
+    'accuracy': sk.accuracy_score, 'macro_f1': lambda t, p: sk.f1_score(t, p, average='macro'),
+    'qwk': lambda t, p: sk.cohen_kappa_score(t, p, weights='quadratic', labels=range(4)), 'roc_auc': sk.roc_auc_score, 'log_loss': lambda t, p: sk.log_loss(t, p, labels=[0, 1]),
+    'rmse': sk.root_mean_squared_error, 'mae': sk.mean_absolute_error, 'r2': sk.r2_score, 'spearman': lambda t, p: spearmanr(t, p).statistic,
+}
+reals = arrays(float, 12, elements=st.integers(-500, 500).map(lambda v: v/16))
+labels = arrays(int, 12, elements=st.integers(0, 3))
+
+
+def test_every_metric_has_a_library():
+    assert set(LIBRARY) == set(metric_names())
+
+
+@settings(max_examples=25, deadline=None)
+@given(labels, labels, arrays(float, 12, elements=st.floats(0, 1, width=32)), reals, reals)
+@pytest.mark.filterwarnings('ignore')
+def test_metrics_equal_their_libraries(t, p, chance, x, z):
+    inputs = {'label': (t, p), 'probability': (t % 2, chance), 'real': (x, z)}
+    for name, theirs in LIBRARY.items():
+        y_true, y_pred = inputs[get_metric(name).kind]
+        if len(set(y_true)) < 2 or (name == 'spearman' and len(set(y_pred)) < 2): continue
+        assert get_metric(name).fn(y_true, y_pred) == pytest.approx(theirs(y_true, y_pred), abs=1e-9), name
+
+
+@settings(max_examples=30, deadline=None)
+@given(labels, st.permutations(range(12)))
+def test_truth_is_optimal_and_rows_have_no_order(t, order):
+    if len(set(t % 2)) < 2: return
+    for m in map(get_metric, metric_names()):
+        truth = t % 2 if m.kind == 'probability' else t
+        guess = np.roll(truth, 3)/1.0 if m.kind != 'label' else np.roll(truth, 3)
+        assert score_submission(m, truth, truth) == m.optimum
+        assert not is_strictly_better(m, score_submission(m, truth, guess), m.optimum)
+        assert score_submission(m, truth, guess) == pytest.approx(score_submission(m, truth[list(order)], guess[list(order)]), abs=1e-5)
+
+
+def test_chance_and_rounding():
+    truth = np.array([0, 1, 1, 0, 1, 0, 2])
+    for m in map(get_metric, metric_names()):
+        y = truth.clip(0, 1) if m.kind == 'probability' else truth
+        if m.chance is not None: assert score_submission(m, y, np.full(7, y.mean() if m.kind != 'label' else 1)) == m.chance
+    auc = get_metric('roc_auc')
+    assert reaches(auc, .12346, .12346) and not is_strictly_better(auc, .12346, .12346)
+    with pytest.raises(GradeError, match='degenerate'), np.errstate(all='ignore'): score_submission(get_metric('r2'), np.ones(4), np.zeros(4))
+    with pytest.raises(SpecError, match='roc_auc'): get_metric('gini')
+
+
+# Grading
+
+def test_every_reason_from_both_graders(corpus, tmp_path):
+    for task in corpus.tasks:
+        answers = load_answers(task.dir)
+        probes = probe_submissions(task, answers)
+        form, ids, truth = answers.form, answers.ids, encode_truth(answers.form, answers.targets)
+        right = probes['truth']
+        more = {'inf': ('bad_values' if form['kind'] == 'label' else 'not_finite', submission_text(form, ids, ['inf', *truth[1:]])),
+                'empty_cell': ('not_finite', submission_text(form, ids, [None, *truth[1:]])),
+                'huge': ('bad_values', submission_text(form, ids, ['1e300', *truth[1:]])),
+                'unknown_id': ('bad_ids', right + f'999999,{truth[0]}\n'), 'header_only': ('bad_ids', right.splitlines()[0] + '\n'),
+                'nothing': ('unreadable', ''), 'torn_row': ('unreadable', right + '7\n'), 'extra_column': ('bad_columns', right.replace('\n', ',0\n')),
+                'long': ('unreadable', right + '\n'*(1 << 20))}
+        verdicts = grade_all(task.dir, {**probes, **{name: text for name, (_, text) in more.items()}})
+        said = run_evaluator_on(task.dir, {**probes, **{name: text for name, (_, text) in more.items()}})
+        for name in ('truth', 'reordered'):
+            assert verdicts[name].score == answers.metric.optimum and verdicts[name].tiers == TIERS
+        expected = {**{name: name for name in probes if name not in ('truth', 'reordered', 'sample')}, **{name: reason for name, (reason, _) in more.items()}}
+        for name, reason in expected.items():
+            assert (verdicts[name].status, verdicts[name].reason, verdicts[name].tiers, verdicts[name].score) == ('malformed', reason, (), None), name
+            assert said[name]['error']['reason'] == reason, name
+        for name in ('truth', 'reordered', 'sample'):
+            assert said[name]['score'] == verdicts[name].score
+            assert {tier: said[name][f'{tier}_threshold'] for tier in TIERS} == answers.thresholds
+            assert said[name]['is_lower_better'] == (task.direction == 'min')
+
+
+def test_odd_files_are_malformed_and_never_followed(task, tmp_path):
+    answer, link, loop, pipe = task.dir/'private'/'answer.csv', tmp_path/'link.csv', tmp_path/'loop.csv', tmp_path/'pipe.csv'
+    link.symlink_to(answer)
+    loop.symlink_to(loop)
+    os.mkfifo(pipe)
+    (tmp_path/'utf16.csv').write_bytes('id,x\n'.encode('utf-16'))
+    for path in (link, loop, pipe, tmp_path, tmp_path/'utf16.csv', Path('/dev/zero')):
+        assert grade(task.dir, path).reason == 'unreadable', path
+    assert (grade(task.dir, tmp_path/'none.csv').status, grade(task.dir, tmp_path/'none.csv').reason) == ('missing', 'missing_submission')
+
+
+def test_friendly_spellings(task, tmp_path):
+    answers = load_answers(task.dir)
+    text = submission_text(answers.form, answers.ids, encode_truth(answers.form, answers.targets))
+    (tmp_path/'bom.csv').write_bytes(b'\xef\xbb\xbf' + text.replace('\n', '\r\n').encode())
+    assert grade(task.dir, tmp_path/'bom.csv').score == answers.metric.optimum
+
+
+def test_parts_are_disjoint_and_differ(task, tmp_path):
+    answers = load_answers(task.dir)
+    assert sorted(answers.parts) == ['feedback']*task.spec.n_feedback + ['reward']*task.spec.n_reward
+    truth, wrong = encode_truth(answers.form, answers.targets), list(np.roll(encode_truth(answers.form, answers.targets), 7))
+    mixed = [w if part == 'feedback' else t for t, w, part in zip(truth, wrong, answers.parts)]
+    (tmp_path/'mixed.csv').write_text(submission_text(answers.form, answers.ids, mixed))
+    assert grade(task.dir, tmp_path/'mixed.csv').score == answers.metric.optimum
+    assert is_strictly_better(answers.metric, answers.metric.optimum, grade(task.dir, tmp_path/'mixed.csv', part='feedback').score)
+
+
+def test_a_broken_task_is_our_fault(task, tmp_path):
+    copy = Path(shutil.copytree(task.dir, tmp_path/task.task_id))
+    (copy/'private'/'threshold.json').write_text('{}')
+    with pytest.raises(GradeError, match='threshold.json'): grade(copy, copy/'public'/'sample_submission.csv')
+    (copy/'private'/'answer.csv').unlink()
+    with pytest.raises(GradeError, match='answer.csv'): grade(copy, copy/'public'/'sample_submission.csv')
+
+
+# Calibration
+
+def test_ladders_are_strict_reachable_and_no_lottery():
+    reasons = []
+    for index in range(4):
+        spec = draw_spec(23, index, modalities=['tabular', 'text'] if index == 1 else ['tabular'])
+        found, metric = calibrate(spec), get_metric(spec.metric)
+        reasons.append(found.reason)
+        if not found.is_accepted: continue
+        for rungs in (found.thresholds, found.population):
+            assert all(is_strictly_better(metric, rungs[b], rungs[a]) and rungs[b] == round(rungs[b], 5) for a, b in pairwise(TIERS))
+        assert reaches(metric, found.insider_score, found.thresholds['gold'])
+        assert not reaches(metric, found.sample_score, found.thresholds['bronze'])
+        assert max(found.random_rates.values()) <= .05
+        used = {p['tier']: p for p in found.pool if p['tier']}
+        assert {tier: used[tier]['score'] for tier in TIERS[:3]} == {tier: found.thresholds[tier] for tier in TIERS[:3]}
+        assert not any(reaches(metric, p['population_score'], found.population['gold']) for p in found.pool)
+        json.dumps(found.provenance(), allow_nan=False)
+    assert reasons.count('ok') > len(reasons)/2
+
+
+def test_calibration_is_a_pure_function():
+    spec = draw_spec(23, 1, modalities=['tabular'])
+    once, again = calibrate(spec), calibrate(spec)
+    assert once == again and compile_task(spec, once) == compile_task(spec, again)
+
+
+def test_tiers_need_gaps():
+    population = {'constant': 0., 'a': .6, 'b': .8, 'c': .81, 'insider': 1.}
+    steady = {name: np.full(20, q) for name, q in population.items()}
+    assert choose_tiers(population, steady) == ('a', 'b')
+    rng = np.random.default_rng(0)
+    assert choose_tiers(population, {name: q + rng.normal(size=20) for name, q in steady.items()}) is None, 'noise hides the gaps'
+    assert choose_tiers({**population, 'insider': .82}, steady) is None, 'gold within reach of the pool'
+
+
+def test_luck_is_found():
+    spec = draw_spec(23, 0, modalities=['tabular'])
+    metric, rng = get_metric(spec.metric), np.random.default_rng(1)
+    y, truth = rng.integers(0, 2, 100), rng.integers(0, 2, 200)
+    worst = float('inf') if metric.is_lower_better else -float('inf')
+    assert set(luck_rates(spec, y, truth, worst).values()) == {1.0}
+    assert set(luck_rates(spec, y, truth, metric.optimum).values()) == {0.0}
+    assert random_predictions('real', [1, 2, 3], 5, 9) == random_predictions('real', [1, 2, 3], 5, 9)
+    assert sorted(hidden_parts(2, 3, 1)) == ['feedback']*2 + ['reward']*3
+
+
+# Folders
+
+def test_a_refused_calibration_writes_nothing():
+    spec = draw_spec(23, 0, modalities=['tabular'])
+    with pytest.raises(SpecError, match='lottery'): compile_task(spec, Calibration(reason='lottery', form={}))
+
+
+def test_tasks_verify_and_hide(corpus):
+    assert {t.spec.modality for t in corpus.tasks} == {'tabular', 'text', 'image'}
+    for task in corpus.tasks:
+        assert verify_task(task.dir) == []
+        manifest = json.loads((task.dir/'task.json').read_text())
+        assert manifest['task_id'] == task_id_of(manifest) == task.dir.name
+        public = {name: data for name, data in contents(task.public_dir).items() if not name.endswith('.png')}
+        assert set(public) == {'description.md', 'train.csv', 'test.csv', 'sample_submission.csv'}
+        secret = [task.spec.hidden_rule_logic, str(task.spec.seed), task.task_id, 'feedback', 'answer.csv', 'threshold', 'insider', 'evaluator']
+        assert not any(s.encode() in data for data in public.values() for s in secret)
+        hidden = set(load_answers(task.dir).ids)
+        assert not hidden & set(line.split(',')[0] for line in public['train.csv'].decode().splitlines())
+        page = public['description.md'].decode()
+        metric = get_metric(task.metric)
+        assert metric.formula in page and ('Lower is better' if metric.is_lower_better else 'Higher is better') in page
+        assert all(f'`{name}`' in page for name in task.spec.feature_mapping)
+
+
+def test_a_stranger_rebuilds_the_folder(task, tmp_path):
+    subprocess.run([sys.executable, '-I', str(task.dir/'private'/'generate_task_env.py'), '--out', str(tmp_path/'again')], check=True)
+    assert contents(tmp_path/'again') == contents(task.dir)
+    script = (task.dir/'private'/'generate_task_env.py').read_text()
+    assert 'sandsmith.' not in script and 'import sandsmith' not in script
+
+
+def test_a_failing_script_is_reported():
+    with pytest.raises(SpecError, match='error'): rebuild_files('raise SystemExit(3)')
+
+
+def edit_json(path, change):
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+TAMPERS = {
+    'changed_file': lambda d: (d/'public'/'train.csv').write_text((d/'public'/'train.csv').read_text().replace('1', '2', 1)),
+    'missing_file': lambda d: (d/'public'/'sample_submission.csv').unlink(),
+    'extra_file': lambda d: (d/'public'/'notes.txt').write_text('psst'),
+    'odd_file': lambda d: ((d/'public'/'test.csv').rename(d/'t.csv'), (d/'public'/'test.csv').symlink_to(d/'t.csv')),
+    'bad_id': lambda d: edit_json(d/'task.json', lambda t: t['spec'].update(domain='Elsewhere')),
+    'other_bytes': lambda d: (d/'public'/'description.md').write_text('# Nothing\n'),
+    'not_rebuilt': lambda d: (d/'private'/'generate_task_env.py').write_text('1/0'),
+    'leak': lambda d: (d/'public'/'description.md').write_text('see answer.csv'),
+    'bad_ladder': lambda d: edit_json(d/'private'/'threshold.json', lambda t: t.update(gold_threshold=t['bronze_threshold'])),
+    'insider_below_gold': lambda d: (d/'private'/'insider.py').write_text('print("sorry")'),
+    'evaluator_disagrees': lambda d: (d/'private'/'evaluator.py').write_text('import json; print(json.dumps({"score": 1.0}))'),
+    'broken_task': lambda d: (d/'task.json').write_text('{'),
+}
+
+
+@pytest.mark.parametrize('code', TAMPERS)
+def test_tampering_is_found(task, tmp_path, code):
+    copy = Path(shutil.copytree(task.dir, tmp_path/task.task_id))
+    TAMPERS[code](copy)
+    assert code in {p.code for p in verify_task(copy)}
+
+
+# Exploits
+
+def test_exploits_earn_no_tier_they_should_not(corpus, tmp_path):
+    for task in corpus.tasks:
+        answers, train = load_answers(task.dir), (task.public_dir/'train.csv').read_text()
+        form, n = answers.form, len(answers.ids)
+        rows = train.splitlines()
+        column = rows[0].split(',').index(form['target'])
+        targets = [row.split(',')[column] for row in rows[1:]] if task.spec.modality != 'text' else [r.split(',')[-1] for r in rows[1:]]
+        truth, rng = encode_truth(form, answers.targets), np.random.default_rng(5)
+        commonest = max(sorted(set(targets)), key=targets.count)
+        constant = commonest if form['kind'] == 'label' else np.mean([float(v) for v in targets])
+        tries = {'constant': [constant]*n, **{f'random{i}': [targets[int(j)] for j in rng.integers(len(targets), size=n)] for i in range(10)},
+                 **{f'shuffled{i}': [truth[int(j)] for j in rng.permutation(n)] for i in range(10)}}
+        verdicts = grade_all(task.dir, {name: submission_text(form, answers.ids, guess) for name, guess in tries.items()})
+        assert all(v.status == 'scored' for v in verdicts.values())
+        lucky = [name for name, v in verdicts.items() if 'bronze' in v.tiers]
+        assert len(lucky) <= 2 and 'constant' not in lucky, (task.task_id, lucky)
+
+
+# Corpora
+
+def test_same_bytes_after_half_is_lost_and_with_one_worker(corpus, tmp_path):
+    assert sum(map(len, corpus.split.values())) == FOLDERS['n'] and len(corpus.split['validation']) == 1
+    copy = tmp_path/'corpus'
+    shutil.copytree(corpus.dir, copy)
+    (copy/'corpus.json').unlink()
+    shutil.rmtree(copy/'tasks'/corpus.tasks[0].task_id)
+    (copy/'tasks'/corpus.tasks[1].task_id/'public'/'train.csv').write_text('torn')
+    (copy/'tasks'/'.writing-x').mkdir()
+    notes = []
+    again = build_corpus(copy, n=3, seed=FOLDERS['seed'], workers=1, progress=lambda *note: notes.append(note))
+    assert contents(copy) == contents(corpus.dir)
+    assert [t.task_id for t in again.tasks] == [t.task_id for t in load_corpus(copy).tasks]
+    assert notes and notes[-1][0] == 3
+
+
+def test_finished_candidates_are_kept_through_a_kill(tmp_path):
+    how = dict(n=2, seed=4, modalities=['tabular'], workers=1)
+    command = [sys.executable, '-c', 'import sys\nfrom sandsmith.sand.corpus import build_corpus\n'
+               f'build_corpus(sys.argv[1], **{how}, progress=lambda *note: print(note, flush=True))', str(tmp_path/'killed')]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline()
+        process.kill()
+    assert not (tmp_path/'killed'/'corpus.json').exists()
+    with pytest.raises(SpecError, match='finished corpus'): load_corpus(tmp_path/'killed')
+    notes = []
+    build_corpus(tmp_path/'killed', **how, progress=lambda *note: notes.append(note[2]))
+    assert notes and not any(note.startswith('candidate 0:') for note in notes)
+    build_corpus(tmp_path/'whole', **how)
+    assert contents(tmp_path/'killed') == contents(tmp_path/'whole')
+
+
+def test_a_finished_corpus_is_not_built_again_nor_mixed(corpus):
+    notes = []
+    build_corpus(corpus.dir, **FOLDERS, progress=lambda *note: notes.append(note))
+    assert notes == []
+    with pytest.raises(RunError, match='seed 11'): build_corpus(corpus.dir, n=3, seed=12)
+    with pytest.raises(RunError, match='holds 3 tasks'): build_corpus(corpus.dir, n=2, seed=11)
+    with pytest.raises(SpecError, match='n ≥ 1'): build_corpus(corpus.dir, n=0, seed=11)
+    with pytest.raises(SpecError, match='workers'): build_corpus(corpus.dir, n=3, seed=11, workers=0)
+
+
+def test_funnel_tells_every_candidate(corpus):
+    funnel = corpus.funnel
+    assert funnel['index'].to_list() == list(range(len(funnel)))
+    assert funnel['is_accepted'].sum() == 3 and funnel['is_accepted'][-1]
+    assert [t.task_id for t in corpus.tasks] == funnel.filter(funnel['is_accepted'])['task_id'].to_list()
+    assert (funnel['reason'] == 'ok').to_list() == funnel['is_accepted'].to_list()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(['text', 'image', 'tabular']), min_size=1, max_size=12), st.data())
+def test_splits_cover_all_and_keep_the_order(modalities, data):
+    ids, k = [f't{i}' for i in range(len(modalities))], data.draw(st.integers(0, len(modalities) - 1))
+    split = split_tasks(ids, modalities, n_validation=k, seed=3)
+    assert sorted(split['train'] + split['validation']) == sorted(ids) and len(split['validation']) == k
+    assert split['train'] == [t for t in ids if t in split['train']]
+    if k >= len(set(modalities)): assert {modalities[ids.index(t)] for t in split['validation']} == set(modalities)
+
+
+# Players
+
+@pytest.mark.parametrize('modality', ['tabular', 'text', 'image'])
+def test_players_are_ordered(corpus, tmp_path, modality):
+    task = next(t for t in corpus.tasks if t.spec.modality == modality)
+    reached = {}
+    for name in {'tabular': ('constant', 'insider'), 'text': ('linear', 'insider'), 'image': ('forest', 'insider')}[modality]:
+        played = run(player_code(name, task), files={'data': task.public_dir}, limits=Limits(timeout_s=90, memory_mb=4096), collect=['submission.csv'])
+        assert played.status == 'ok', played.stderr
+        (tmp_path/f'{name}.csv').write_bytes(played.files['submission.csv'])
+        verdict = grade(task.dir, tmp_path/f'{name}.csv')
+        assert verdict.status == 'scored'
+        reached[name] = len(verdict.tiers)
+    assert reached['insider'] == 4 and reached.get('constant', 0) <= 1 and reached.get('forest', 0) < 4
+
+
+def test_a_scripted_policy_takes_three_turns(task):
+    policy, talk = scripted_policy('constant'), [{'role': 'user', 'content': 'page'}]
+    for _ in range(4): talk += [policy.act(talk, tools=[], rng=None), {'role': 'tool', 'content': ''}]
+    said = [m for m in talk if m['role'] == 'assistant']
+    assert [m['tool_calls'][0]['function']['name'] for m in said] == ['python', 'score', 'submit', 'submit']
+    assert all(m['content'].startswith('<think>') and json.loads(m['tool_calls'][0]['function']['arguments']) is not None for m in said)
+    assert policy.act(talk[:1]) == policy.act(talk[:1]) and policy.name == 'scripted:constant'
