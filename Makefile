@@ -18,7 +18,8 @@ INSTALL_TORCH = $(PIP) install -q '$(TORCH)' --index-url '$(TORCH_INDEX)'
 else ifneq ($(HAS_GPU),)
 INSTALL_TORCH = $(PIP) install -q '$(TORCH)'
 else
-INSTALL_TORCH = { $(PIP) install -q '$(TORCH)+cpu' 2>/dev/null || $(PIP) install -q '$(TORCH)' --index-url https://download.pytorch.org/whl/cpu; }
+INSTALL_TORCH = { $(PIP) install -q '$(TORCH)+cpu' 2>/dev/null || \
+  $(PIP) install -q '$(TORCH)' --index-url https://download.pytorch.org/whl/cpu 2>/dev/null || $(PIP) install -q '$(TORCH)'; }
 endif
 RUN_STAMP := $(VENV)/.sandsmith-run
 DEV_STAMP := $(VENV)/.sandsmith-dev
