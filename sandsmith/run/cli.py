@@ -72,12 +72,13 @@ def run(
     import signal
     from rich.console import Console
     from sandsmith.run.pipeline import read_manifest, run_pipeline, shown
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler) # a polite kill is treated as Ctrl-C
     try:
         run_dir = run_pipeline(profile, overrides=_overrides(parameter or []), out_dir=out, resume=resume, console=Console(stderr=True))
     except KeyboardInterrupt as e:
         _say(str(e) or 'interrupted')
         raise typer.Exit(130) from None
+    finally: signal.signal(signal.SIGTERM, before)
     if as_json: _print_json(read_manifest(run_dir))
     else: print(f'report: {shown(run_dir/"index.html")}')
 
