@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['record_names', 'record_schema', 'check_record', 'write_record', 'has_record', 'read_record', 'tasks_frame',
            'pool_frame', 'rows_frame', 'episode_row', 'episodes_frame', 'summarise', 'ladder_positions', 'count_groups',
-           'count_funnel', 'training_curves', 'training_frames', 'pair_prompts', 'with_quality']
+           'count_funnel', 'training_curves', 'training_frames', 'pair_prompts', 'with_quality', 'win_shares']
 
 # %% ../../nbs/50_look.frames.ipynb #cell-3
 import json
@@ -265,3 +265,15 @@ def with_quality(
     share = ((pl.col('score') - pl.col('_from'))/(pl.col('_to') - pl.col('_from'))).clip(0, 1)
     quality = pl.when(pl.col('status') == 'scored').then(share).when(pl.col('status') != 'unscored').then(0.0)
     return episodes.join(ends, on='task_id', how='left', maintain_order='left').with_columns(quality=quality).drop('_from', '_to')
+
+# %% ../../nbs/50_look.frames.ipynb #cell-45
+def win_shares(
+    df: pl.DataFrame, # task_id, policy and `value`, one row an episode
+    value: str = 'quality', # larger is better; nulls are left out
+) -> pl.DataFrame: # policy, rival, share 0..1, n (tasks both played), one row an ordered pair
+    "How often each policy beats each other one. SandMLE Figure 4"
+    means = df.drop_nulls(value).group_by('task_id', 'policy').agg(pl.col(value).cast(pl.Float64).mean().round(9))
+    pairs = means.join(means.rename({'policy': 'rival'}), on='task_id', suffix='_rival').filter(pl.col('policy') != pl.col('rival'))
+    mine, other = pl.col(value), pl.col(f'{value}_rival')
+    share = (mine > other).mean() + (mine == other).mean()/2
+    return pairs.group_by('policy', 'rival').agg(share=share, n=pl.len().cast(pl.Int64)).sort('policy', 'rival')

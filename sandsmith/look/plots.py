@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['plot_ladders', 'plot_counts', 'plot_sizes', 'plot_funnel', 'plot_curve', 'plot_training', 'plot_paired',
-           'plot_stages', 'plot_policies', 'plot_tiers', 'plot_quality']
+           'plot_stages', 'plot_policies', 'plot_tiers', 'plot_quality', 'plot_wins']
 
 # %% ../../nbs/51_look.plots.ipynb #cell-3
 from collections.abc import Iterable
@@ -349,4 +349,24 @@ def plot_quality(
     dress(ax, title='Quality by modality', note=note, x='quality: sample submission = 0, gold = 1')
     set_rows(ax, [f'{m}\n({n:.0f} task{"s"*(n > 1)})' for m, n in n_of.items()])
     _series_legend(ax, 'policy', policies, below=True)
+    return ax
+
+# %% ../../nbs/51_look.plots.ipynb #cell-43
+def plot_wins(
+    df: pl.DataFrame, # `win_shares`: policy, rival, share, n
+    *, ax: 'Axes | None' = None, # None: fresh axes
+) -> 'Axes':
+    "Share of the tasks in which the policy of the row beats that of the column."
+    import seaborn as sns
+    names = order_of('policy', df['policy'])
+    shares = {(p, r): s for p, r, s in df.select('policy', 'rival', 'share').iter_rows()}
+    grid = np.array([[shares.get((p, r), np.nan) for r in names] for p in names])
+    ax = canvas(ax, 2.6 + .75*len(names), 1.5 + .5*len(names))
+    sns.heatmap(100*grid, vmin=0, vmax=100, cmap='RdBu', annot=True, fmt='.0f', mask=np.isnan(grid), linewidths=2, square=False,
+                cbar=False, xticklabels=names, yticklabels=names, annot_kws={'fontsize': 9}, ax=ax)
+    low, high = _ends(df, 'n')
+    n = f'{low:.0f}' if low == high else f'{low:.0f} to {high:.0f}'
+    dress(ax, title='Who beats whom', note=f'% of {n} tasks won by the policy of the row; a tie is half', x='against', grid='')
+    ax.tick_params(axis='y', rotation=0, length=0)
+    ax.tick_params(axis='x', rotation=0, length=0)
     return ax

@@ -7,7 +7,7 @@ __all__ = ['attach_lora', 'grade_completion', 'grade_completions', 'read_journal
            'train_grpo', 'load_adapter']
 
 # %% ../../nbs/34_rl.grpo.ipynb #cell-3
-import json, time
+import json, math, time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -103,9 +103,10 @@ def _trainer_config(s: GrpoSettings, out_dir: Path) -> Any: # trl.GRPOConfig
     "The one place where our settings meet TRL's."
     import torch
     from trl import GRPOConfig
-    has_gpu = torch.cuda.is_available()
+    has_gpu, n_answers = torch.cuda.is_available(), s.n_prompts*s.group_size
+    size = math.gcd(n_answers, s.group_size if has_gpu else 4)
     return GRPOConfig(output_dir=str(out_dir), use_cpu=not has_gpu, bf16=has_gpu, gradient_checkpointing=False, disable_tqdm=True,
-        max_steps=s.n_steps, per_device_train_batch_size=s.group_size, gradient_accumulation_steps=s.n_prompts, # bounds the memory
+        max_steps=s.n_steps, per_device_train_batch_size=size, gradient_accumulation_steps=n_answers//size, # bounds the memory
         num_generations=s.group_size, shuffle_dataset=False,
         learning_rate=s.lr, lr_scheduler_type='linear', warmup_steps=0, max_grad_norm=1., temperature=s.temperature, top_p=1., top_k=0,
         max_completion_length=s.max_new_tokens, loss_type='dapo', epsilon=.2, epsilon_high=.28, beta=0., scale_rewards='group',
