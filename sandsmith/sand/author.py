@@ -131,7 +131,9 @@ def _file_list(spec: TaskSpec) -> str: # markdown
     lines = [f"- **train.csv**: {spec.n_train} rows with the column `{spec.target['name']}`",
              f'- **test.csv**: {spec.n_feedback + spec.n_reward} rows without it, to be predicted',
              '- **sample_submission.csv**: a submission in the right format, with random predictions']
-    if spec.modality == 'image': lines.append('- **images/**: the pictures that the column `image` of both tables names')
+    folder = get_family(spec.family).folder
+    what = {'images': 'pictures', 'audio': 'recordings', 'graphs': 'graphs', 'docs': 'documents'}
+    if folder: lines.append(f'- **{folder}/**: the {what[folder]} that both tables name')
     return '\n'.join(lines)
 
 # %% ../../nbs/15_sand.author.ipynb #cell-15

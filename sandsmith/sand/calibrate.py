@@ -157,10 +157,10 @@ def pool_predictions(
     load_file: Callable[[str], bytes], # content of a file that a cell names
 ) -> dict[str, np.ndarray]: # baseline → predictions, shape (m,)
     "Fit the pool of the task's modality once and predict; 'constant' comes first."
-    metric, m = get_metric(spec.metric), len(next(iter(test.values())))
-    views = feature_views(spec.modality, train, test, load_file)
+    metric, m, family = get_metric(spec.metric), len(next(iter(test.values()))), get_family(spec.family)
+    views = family.views(train, test, load_file) if family.views else feature_views(spec.modality, train, test, load_file)
     found = {'constant': np.full(m, constant_prediction(y, metric))}
-    for name in _POOL[spec.modality]:
+    for name in family.pool or _POOL[spec.modality]:
         view, model = name.split()
         found[name] = _predict(model, views[view], y, spec.task_type, metric.kind)
     return found
@@ -234,11 +234,15 @@ def predict_population(
     def label(k: int, cell: Any) -> Any: return f'{k}/{cell}' if isinstance(cell, str) and cell in rows.draws[k]['files'] else cell
     test = {name: [label(k, cell) for k, draw in enumerate(rows.draws) for cell in draw['columns'][name]] for name in rows.train['columns']}
     found = pool_predictions(spec, rows.train['columns'], rows.y, test, load_file)
-    return {**found, 'insider': _insider_codes(spec, rows, test, load_file)}
+    family = get_family(spec.family)
+    for name, solve in {**family.baselines, 'insider': family.insider}.items(): found[name] = _solve(solve, spec, rows, test, load_file)
+    return found
 
-def _insider_codes(spec: TaskSpec, rows: Population, test: Columns, load_file: Callable[[str], bytes]) -> np.ndarray:
-    "The insider's predictions, labels as codes."
-    guess = get_family(spec.family).insider(rows.train['columns'], rows.train['target'], test, spec.params, load_file)
+def _solve(
+    solve: Callable[..., list[Any]], spec: TaskSpec, rows: Population, test: Columns, load_file: Callable[[str], bytes],
+) -> np.ndarray:
+    "Predictions of the insider or of one of the family's own baselines, labels as codes."
+    guess = solve(rows.train['columns'], rows.train['target'], test, spec.params, load_file)
     index = {c: i for i, c in enumerate(rows.form['classes'] or ())} if rows.form['kind'] == 'label' else {}
     return np.array([index.get(g, g) for g in guess])
 
@@ -301,11 +305,12 @@ def choose_draw(
     metric, drawn = get_metric(spec.metric), ladder_quality(draws, *pair)
     sign = -1 if metric.is_lower_better else 1
     width, middle = np.std(drawn, axis=1, ddof=1), np.array(ladder_quality(population, *pair))
+    solve = get_family(spec.family).insider
     for k, draw in enumerate(rows.draws):
         if (np.abs(np.array([q[k] for q in drawn]) - middle) > width + 1e-9).any(): continue
         truth, keep = rows.truth.reshape(rows.is_reward.shape)[k], rows.is_reward[k]
         files = {**rows.train['files'], **draw['files']}
-        insider = score_submission(metric, truth[keep], _insider_codes(spec, rows, draw['columns'], files.__getitem__)[keep])
+        insider = score_submission(metric, truth[keep], _solve(solve, spec, rows, draw['columns'], files.__getitem__)[keep])
         quality = {**{name: float(q[k]) for name, q in draws.items()}, 'insider': sign*insider}
         thresholds = _round_rungs(metric, ladder_quality(quality, *pair))
         rungs = [thresholds[tier] for tier in TIERS]

@@ -9,8 +9,8 @@ __all__ = ['Modality', 'TaskType', 'MetricName', 'Columns', 'FeatureNote', 'Targ
 
 # %% ../../nbs/11_sand.spec.ipynb #cell-3
 import importlib, json, pkgutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from ..core import SpecError, canonical_json, checkout_dir, derive_seed
 from .metrics import get_metric
 
 # %% ../../nbs/11_sand.spec.ipynb #cell-6
-Modality = Literal['tabular', 'text', 'image']
+Modality = Literal['tabular', 'text', 'image', 'audio', 'graph', 'series', 'multimodal']
 TaskType = Literal['binary', 'multiclass', 'ordinal', 'regression']
 MetricName = Literal['accuracy', 'macro_f1', 'roc_auc', 'log_loss', 'rmse', 'mae', 'r2', 'qwk', 'spearman']
 
@@ -97,6 +97,10 @@ class Family:
     insider: Callable[[Columns, list[Any], Columns, dict[str, Any], Callable[[str], bytes]], list[Any]]
     describe: Callable[[dict[str, Any]], dict[str, Any]]  # params → title, story, features, target, rule
     sources: tuple[Callable[..., Any], ...] = ()  # functions that generate and insider call
+    folder: str = ''  # of its files in public/: 'images', 'audio', 'graphs', 'docs'; '' = it makes none
+    views: Callable[[Columns, Columns, Callable[[str], bytes]], dict[str, Any]] | None = None  # (train, test, load_file) → matrices
+    pool: tuple[str, ...] = ()  # baselines, each 'view model'; () = those of the modality
+    baselines: Mapping[str, Callable[..., list[Any]]] = field(default_factory=dict)  # more of them, each called as `insider` is
 
 # %% ../../nbs/11_sand.spec.ipynb #cell-13
 _FAMILIES: dict[str, Family] = {}

@@ -24,7 +24,7 @@ from .calibrate import TIERS, calibrate, luck_rates
 from .grade import Answers, encode_truth, grade, load_answers, load_evaluator, load_generator, load_insider
 from .grade import submission_text
 from .metrics import is_strictly_better, spearman
-from .spec import SandTask, draw_spec, load_task
+from .spec import SandTask, draw_spec, get_family, load_task
 from ..sandbox import run
 from ..trace import Verdict
 
@@ -94,7 +94,7 @@ def check_public(
     names = ('answer.csv', 'threshold.json', 'evaluator.py', 'insider.py', 'generate_task_env.py')
     secret = [*names, task.spec.hidden_rule_logic, *(note['generation_logic'] for note in logic)]
     yield from (_problem('leak', f'description.md: expected no mention of {text[:60]!r}') for text in secret if text in page)
-    known = {'description.md', 'train.csv', 'test.csv', 'sample_submission.csv', 'images'}
+    known = {'description.md', 'train.csv', 'test.csv', 'sample_submission.csv', get_family(task.spec.family).folder}
     if extra := sorted({p.name for p in task.public_dir.iterdir()} - known): yield _problem('leak', f'public/: expected no {extra}')
 
 def check_order(

@@ -148,7 +148,7 @@ def describe_stripes(params: dict[str, Any]) -> dict[str, Any]:
              f"{params['fine_strength']} times as strong) in any direction; grain {params['grain']}")
     return describe_image(params, rule, logic)
 
-register_family(Family(name='image.stripes', modality='image', task_type='multiclass', metrics=('macro_f1', 'accuracy'),
+register_family(Family(name='image.stripes', modality='image', folder='images', task_type='multiclass', metrics=('macro_f1', 'accuracy'),
     sample_params=draw_stripes_params, generate=make_stripes, insider=solve_stripes, describe=describe_stripes,
     sources=(draw_stripes, stripes_terms, *_SOURCES)))
 
@@ -212,7 +212,7 @@ def describe_spots(params: dict[str, Any]) -> dict[str, Any]:
              f"two broad patches of radius {params['patch_sigma']}, up to {params['patch_height']} brighter; grain {params['grain']}")
     return describe_image(params, rule, logic)
 
-register_family(Family(name='image.spots', modality='image', task_type='regression', metrics=('rmse', 'mae', 'r2'),
+register_family(Family(name='image.spots', modality='image', folder='images', task_type='regression', metrics=('rmse', 'mae', 'r2'),
     sample_params=draw_spots_params, generate=make_spots, insider=solve_spots, describe=describe_spots,
     sources=(draw_spots, spots_terms, *_SOURCES)))
 
@@ -284,6 +284,6 @@ def describe_texture(params: dict[str, Any]) -> dict[str, Any]:
              f"brightness; grain {params['grain']}")
     return describe_image(params, rule, logic)
 
-register_family(Family(name='image.texture', modality='image', task_type='ordinal', metrics=('qwk',), sample_params=draw_texture_params,
-    generate=make_texture, insider=solve_texture, describe=describe_texture,
+register_family(Family(name='image.texture', modality='image', folder='images', task_type='ordinal', metrics=('qwk',),
+    sample_params=draw_texture_params, generate=make_texture, insider=solve_texture, describe=describe_texture,
     sources=(bands, draw_texture, texture_terms, draw_target, *_SOURCES)))
