@@ -70,6 +70,8 @@ class Limits:
     n_processes: int = 64    # processes and threads
     output_kb: int = 64      # stdout and stderr each, KiB; the rest is dropped
     file_mb: int = 64        # largest file that may be written, MiB
+    disk_mb: int = 256       # all files of the working folder, and as much again for scratch files, MiB
+    n_files: int = 10_000    # files in the working folder, and as many again for scratch files
 
     def __post_init__(self):
         for name, value in vars(self).items():

@@ -66,7 +66,7 @@ def test_doctor_reports(shell):
     assert shell('doctor')[1].count('\n') == len(parts) + 1
 
 def test_doctor_names_what_is_lacking(shell, monkeypatch):
-    monkeypatch.setattr('sandsmith.run.doctor.isolation_tier', lambda: 'none')
+    monkeypatch.setattr('sandsmith.run.doctor.explain_isolation', lambda: {'tier': 'none', 'layers': [], 'faults': [['A', 'no bwrap']]})
     code, out, _ = shell('doctor')
     assert code == 1 and 'LACK isolation' in out and 'CANNOT' in out
 

@@ -269,7 +269,7 @@ def a_run(run_dir):
     write_record(tasks, run_dir, 'tasks')
     parts = {name: pl.lit(0.) for name in ('format', 'execute', *TIERS)}
     episodes = pl.DataFrame([{'task_id': t, 'modality': m, 'policy': p, 'status': 'scored', 'score': s, 'tier': '', 'reason': 'ok', 'reward': r,
-                              'n_turns': 3, 'seconds': 1., 'tier_isolation': 'bwrap'} for p, r in (('constant', .4), ('insider', 1.))
+                              'n_turns': 3, 'seconds': 1., 'tier_isolation': 'A'} for p, r in (('constant', .4), ('insider', 1.))
                              for t, m, s in tasks.select('task_id', 'modality', 'gold').iter_rows()]).with_columns(**parts)
     write_record(episodes, run_dir, 'episodes')
     write_record(pl.DataFrame({'stage': [f'{EVIL}'], 'seconds': [61.], 'peak_mb': [512.]}), run_dir, 'stages')

