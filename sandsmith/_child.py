@@ -11,7 +11,7 @@ GRACE_S = .04       # a call that outlives its own alarm by this much is ended f
 TICK_S = .05        # how often the memory of a job's processes is added up
 MAX_DEPTH = 32      # nesting of a tool's result
 MAX_TEXT = 4096     # characters of an error or of an object's text
-OUT, ERR, RESULT, NOTE, REQUEST, FOLDER, FIRST_FREE = range(1, 8)  # file descriptors of a child
+OUT, ERR, RESULT, NOTE, REQUEST, FOLDER, SPARE = range(1, 8)  # file descriptors of a child; the last while it waits
 
 NEWNS, NEWIPC, NEWUSER, NEWPID = 0x20000, 0x08000000, 0x10000000, 0x20000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_PRIVATE = 2, 4, 8, 4096, 0x4000 | 1 << 18
@@ -53,15 +53,17 @@ def main(control_fd: int, config_fd: int) -> None:
     gc.disable()
     control.send(marshal.dumps({'memory_kb': own_memory_kb()}))
     while True:
-        if 'namespaces' in config['layers'] and not config.get('init'): config['init'] = start_init(config)
+        spare = make_spare(config)  # while nobody waits
         data, fds, _, _ = socket.recv_fds(control, 1 << 16, 8)
+        while data and (plan := marshal.loads(data))['do'] == 'folder':
+            folder = new_tmpfs(*plan['folder'])
+            socket.send_fds(control, [b'folder'], [folder])
+            os.close(folder)
+            data, fds, _, _ = socket.recv_fds(control, 1 << 16, 8)
         if not data: os._exit(0)
-        plan = marshal.loads(data)
-        if plan['do'] == 'folder':
-            fds = [new_tmpfs(plan['size'], plan['n_files'], plan['uid'])]
-            socket.send_fds(control, [b'folder'], fds)
-        else: control.send(marshal.dumps(run_one(plan, fds, config, control)))
-        for fd in fds: os.close(fd)
+        made = [new_tmpfs(*plan['folder'])] if plan['folder'] else []
+        socket.send_fds(control, [marshal.dumps(run_one(spare, plan, fds + made, config, control))], made)
+        for fd in fds + made: os.close(fd)
 
 
 def keep_clear(fd: int) -> int:
@@ -109,20 +111,30 @@ def new_tmpfs(size: int, n_files: int, uid: int) -> int:
     finally: os.close(fs)
 
 
-def run_one(plan: dict, fds: list[int], config: dict, control: socket.socket) -> tuple:
-    "Fork the job and wait for its end. -> as `watch`, then microseconds."
+def make_spare(config: dict) -> dict:
+    "Fork the child of the next job; it does what can be done beforehand, and waits."
+    init = start_init(config) if 'namespaces' in config['layers'] else None
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     note_r, note_w = os.pipe()
-    started, init = time.monotonic(), config.pop('init', None)
-    if init: fds.append(syscall(OPEN_TREE, fds[-1], b'', AT_EMPTY_PATH | CLOEXEC | 1))  # a copy of the mount, for the child to attach
     pid = os.fork()
-    if pid == 0: run_child(fds, note_w, config)
+    if pid == 0: run_child(theirs.fileno(), note_w, config)
     os.close(note_w)
-    try: ending = watch(pid, init or pid, note_r, plan, control)
-    finally: os.close(note_r)
+    theirs.close()
+    return {'pid': pid, 'init': init, 'socket': ours, 'note_fd': note_r}
+
+
+def run_one(spare: dict, plan: dict, fds: list[int], config: dict, control: socket.socket) -> tuple:
+    "Give the job to the child and wait for its end. -> as `watch`, then microseconds."
+    attached = [syscall(OPEN_TREE, fds[-1], b'', AT_EMPTY_PATH | CLOEXEC | 1)] if spare['init'] else []  # a copy of the mount, to move
+    started = time.monotonic()
+    with spare['socket'] as s: socket.send_fds(s, [b'go'], [*fds[:4], *attached])
+    try: ending = watch(spare['pid'], spare['init'] or spare['pid'], spare['note_fd'], plan, control)
+    finally:
+        for fd in (spare['note_fd'], *attached): os.close(fd)
     seconds = time.monotonic() - started
-    if init: # process 1 takes its namespace with it: when it is reaped, nothing is left
-        os.kill(init, signal.SIGKILL)
-        os.waitpid(init, 0)
+    if spare['init']: # process 1 takes its namespace with it: when it is reaped, nothing is left
+        os.kill(spare['init'], signal.SIGKILL)
+        os.waitpid(spare['init'], 0)
     else: end_descendants()
     return *ending, int(seconds*1e6)
 
@@ -219,20 +231,26 @@ def children_of(parent: int) -> list[int]:
 
 # ---- the child, until it is isolated
 
-def run_child(fds: list[int], note_fd: int, config: dict) -> None:
-    "Never returns."
-    code = 1
+def run_child(socket_fd: int, note_fd: int, config: dict) -> None:
+    "Get ready, wait for a job, isolate it, run it. Never returns."
+    code, fault = 1, None
     try:
-        for target, fd in zip((REQUEST, OUT, ERR, RESULT), fds): os.dup2(fd, target)
-        os.dup2(note_fd, NOTE)
-        os.dup2(fds[-1], FOLDER)
-        os.closerange(FIRST_FREE, 10)
-        close_from(10)
-        for fd in range(RESULT, FIRST_FREE): os.set_inheritable(fd, False)
+        for fd, target in ((socket_fd, SPARE), (note_fd, NOTE)): os.dup2(fd, target)
+        close_from(SPARE + 1)
+        try: enter_namespaces(config)
+        except OSError as e: fault = e
+        waiting = socket.socket(fileno=SPARE)
+        data, fds, _, _ = socket.recv_fds(waiting, 16, 8)
+        if not data: os._exit(0)
+        for fd, target in zip(fds, (REQUEST, OUT, ERR, RESULT, FOLDER)): os.dup2(fd, target)
+        waiting.detach()
+        close_from(SPARE)
+        for fd in range(RESULT, SPARE): os.set_inheritable(fd, False)
         for name, fd in (('stdout', OUT), ('stderr', ERR)): # those of the zygote believe that they can seek
             stream = io.TextIOWrapper(io.BufferedWriter(io.FileIO(fd, 'wb', closefd=False)), 'utf-8', 'backslashreplace', line_buffering=True)
             setattr(sys, name, stream)
             setattr(sys, f'__{name}__', stream)
+        if fault: raise fault
         with open(REQUEST, 'rb') as f: request = marshal.load(f)
         isolate(request, config)
         prepare(request)
@@ -257,8 +275,7 @@ def close_from(fd: int) -> None:
 def isolate(request: dict, config: dict) -> None:
     "Put up every fence of the tier, from the outermost in; none can be taken down again."
     layers = config['layers']
-    if 'namespaces' in layers: enter_namespaces(request)
-    else: os.close(FOLDER)
+    if 'namespaces' in layers: mount_folders(request)
     with open(request['main'], 'xb') as f: f.write(request['code'])
     os.chmod(request['main'], 0o444)
     os.chdir(request['folder'])
@@ -272,10 +289,16 @@ def isolate(request: dict, config: dict) -> None:
     if 'seccomp' in layers: checked(libc.prctl(PR_SET_SECCOMP, 2, config['filter'], 0, 0), 'seccomp')
 
 
-def enter_namespaces(request: dict) -> None:
-    "Mounts of the job's own: scratch space, /proc that shows this job alone, the working folder."
+def enter_namespaces(config: dict) -> None:
+    "Mounts and shared memory of the job's own, and a /proc that shows this job alone."
+    if 'namespaces' not in config['layers']: return
     checked(libc.unshare(NEWNS | NEWIPC), 'unshare')
     mount('none', '/', None, MS_PRIVATE)
+    mount('proc', '/proc', 'proc', MS_NOSUID | MS_NODEV | MS_NOEXEC)
+
+
+def mount_folders(request: dict) -> None:
+    "Scratch space and the working folder."
     mount('tmpfs', '/run', 'tmpfs', MS_NOSUID | MS_NODEV, f'mode=0755,size={request["disk"]},nr_inodes={request["n_files"] + 6}')
     for name, at in (('tmp', '/tmp'), ('shm', '/dev/shm')):
         os.mkdir(f'/run/{name}')
@@ -283,7 +306,6 @@ def enter_namespaces(request: dict) -> None:
         mount(f'/run/{name}', at, None, MS_BIND)
     with open('/run/passwd', 'w') as f: f.write(request['passwd'])
     mount('/run/passwd', '/etc/passwd', None, MS_BIND)
-    mount('proc', '/proc', 'proc', MS_NOSUID | MS_NODEV | MS_NOEXEC)
     syscall(MOVE_MOUNT, FOLDER, b'', -100, request['folder'].encode(), 4)
     os.close(FOLDER)
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Tier', 'SIGNAL_ABI', 'PRELOADS', 'Shell', 'make_shell', 'environment', 'compile_filter', 'choose_preload',
-           'ControlGroup', 'memory_file', 'Ending', 'Zygote', 'Pool']
+           'ControlGroup', 'memory_file', 'Ending', 'Zygote', 'fresh_command', 'Pool']
 
 # %% ../nbs/00a_zygote.ipynb #cell-3
 import atexit, functools, itertools, marshal, os, re, select, shutil, socket, subprocess, sys, tempfile, threading, time
@@ -246,7 +246,7 @@ class Zygote:
             raise
 
     def _receive(self, seconds: float) -> tuple[Any, list[int]]:
-        if not select.select([self.control], [], [], seconds)[0]: raise SandboxError(f'expected an answer of the sandbox in {seconds:g} s')
+        if not select.select([self.control], [], [], seconds)[0]: raise SandboxError(f'the sandbox did not answer in {seconds:g} s')
         try: data, fds, _, _ = socket.recv_fds(self.control, 1 << 16, 1)
         except ConnectionError: data = b''
         if not data: raise self._fault()
@@ -261,14 +261,15 @@ class Zygote:
     def make_folder(self, size: int, n_files: int, uid: int) -> int: # a file descriptor of it
         "A working folder in memory, with its limits; only in tier A."
         with suppress(ConnectionError): # the answer will say so
-            self.control.send(marshal.dumps({'do': 'folder', 'size': size, 'n_files': n_files, 'uid': uid}))
+            self.control.send(marshal.dumps({'do': 'folder', 'folder': (size, n_files, uid)}))
         return self._receive(_START_S)[1][0]
 
-    def run(self, request: dict[str, Any], plan: dict[str, Any], caps: Sequence[int], folder_fd: int | None) -> Ending:
-        "Run one job and wait until nothing of it is left."
+    def run(self, request: dict[str, Any], plan: dict[str, Any], caps: Sequence[int], folder_fd: int | None,
+            new_folder: tuple[int, int, int] | None = None) -> tuple[Ending, int | None]: # the descriptor of a new folder
+        "Run one job, in an open folder or in a new one (size, files, uid), and wait until nothing of it is left."
         n_killed = self.group.n_killed()
         is_kept = self.group.limit((self.own_kb << 10) + request['memory'] + 2*request['disk'], request['n_processes'] + 8)
-        plan = {**plan, 'do': 'job', 'own_kb': self.own_kb, 'memory_kb': 0 if is_kept else request['memory'] >> 10}
+        plan = {**plan, 'do': 'job', 'folder': new_folder, 'own_kb': self.own_kb, 'memory_kb': 0 if is_kept else request['memory'] >> 10}
         with ExitStack() as ours:
             with ExitStack() as theirs:
                 reads, writes = zip(*(os.pipe2(os.O_CLOEXEC) for _ in range(3)))
@@ -277,12 +278,12 @@ class Zygote:
                 for fd in fds: theirs.callback(os.close, fd)
                 with suppress(ConnectionError):
                     socket.send_fds(self.control, [marshal.dumps(plan)], fds if folder_fd is None else [*fds, folder_fd])
-            output, report = _drain(self.control, dict(zip(reads, caps, strict=True)), plan['timeout_s'] + _START_S)
+            output, report, made = _drain(self.control, dict(zip(reads, caps, strict=True)), plan['timeout_s'] + _START_S)
         if report is None: raise self._fault()
         is_ready, why, is_memory, code, peak_kb, n_calls, us = report
         is_memory = is_memory or (code == -9 and not why and self.group.n_killed() > n_killed)
         return Ending(is_ready=is_ready, why=why, is_memory=is_memory, exit_code=code, peak_kb=peak_kb, n_calls=n_calls,
-            seconds=us/1e6, output=(output[0], output[1], output[2]))
+            seconds=us/1e6, output=(output[0], output[1], output[2])), made[0] if made else None
 
     def close(self) -> None:
         "End it, and whatever it runs."
@@ -305,6 +306,14 @@ def _config(shell: Shell, preload: str) -> dict[str, Any]: # marshal data
     return dict(layers=shell.layers, preload=_modules_of(preload), packages=environment()['PYTHONPATH'].split(':'), prefix=sys.prefix,
         bpf=compile_filter() if 'seccomp' in shell.layers else b'', readable=readable, sleep=shutil.which('sleep') or '/bin/sleep')
 
+def fresh_command(
+    shell: Shell,
+    code: str,
+) -> list[str]: # a command line
+    "A fresh interpreter in the same shell, without a zygote: what forking is measured against."
+    packages = [word for name, value in environment().items() for word in ('--setenv', name, value)]
+    return [*shell.command, *_view_args(), *packages, '--', sys.executable, '-P', '-s', '-c', code]
+
 def _start_zygote(shell: Shell, preload: str, work_dir: Path, groups: Sequence[Path], control_fd: int, errors_fd: int) -> subprocess.Popen:
     config = memory_file(marshal.dumps(_config(shell, preload)))
     args = [*_start_command(shell, work_dir), str(control_fd), str(config)]
@@ -322,9 +331,10 @@ def _start_command(shell: Shell, work_dir: Path) -> list[str]:
     return [*args, '--remount-ro', '/', '--chdir', '/', '--', *python, _CHILD]
 
 # %% ../nbs/00a_zygote.ipynb #cell-32
-def _drain(control: socket.socket, caps: Mapping[int, int], seconds: float) -> tuple[tuple[bytes, ...], Any]: # what was kept, the report
+def _drain(control: socket.socket, caps: Mapping[int, int], seconds: float) -> tuple[tuple[bytes, ...], Any, list[int]]:
     "Read all pipes until the zygote reports that the job is over; report None when it did not."
-    kept, end, report = {fd: bytearray() for fd in caps}, time.monotonic() + seconds, None
+    # -> what was kept, the report, file descriptors that came with it
+    kept, end, report, made = {fd: bytearray() for fd in caps}, time.monotonic() + seconds, None, list[int]()
     poller, n_open = select.poll(), len(caps)
     for fd in (*caps, control.fileno()): poller.register(fd, select.POLLIN)
     while (left := end - time.monotonic()) > 0:
@@ -333,9 +343,9 @@ def _drain(control: socket.socket, caps: Mapping[int, int], seconds: float) -> t
         for fd in ready:
             if fd == control.fileno():
                 poller.unregister(fd)
-                try: data = control.recv(1 << 16)
+                try: data, made, _, _ = socket.recv_fds(control, 1 << 16, 1)
                 except ConnectionError: data = b''
-                if not data: return tuple(map(bytes, kept.values())), None
+                if not data: return tuple(map(bytes, kept.values())), None, []
                 report = marshal.loads(data)
                 continue
             chunk = os.read(fd, 1 << 16)
@@ -344,7 +354,7 @@ def _drain(control: socket.socket, caps: Mapping[int, int], seconds: float) -> t
                 poller.unregister(fd)
                 n_open -= 1
         if report and not n_open: break
-    return tuple(map(bytes, kept.values())), report
+    return tuple(map(bytes, kept.values())), report, made
 
 # %% ../nbs/00a_zygote.ipynb #cell-34
 _GROWTH = {'bare': (32, .05), 'math': (16, .5), 'tabular': (8, 2.), 'torch': (4, 4.)} # most; patience in s

@@ -34,7 +34,7 @@ WEAKER = [name for name in WEAKER if TIER == 'A' and not sandbox._probe(pool_of(
 
 
 def use(monkeypatch, name: str) -> Pool:
-    monkeypatch.setattr(sandbox, '_get_pool', lambda unsafe=False: pool_of(name))
+    monkeypatch.setattr(sandbox, 'get_pool', lambda unsafe=False: pool_of(name))
     return pool_of(name)
 
 
@@ -246,7 +246,7 @@ from sandsmith import sandbox
 from sandsmith.core import Limits
 from sandsmith.zygote import Pool, Shell
 pool = Pool({shell!r})
-sandbox._get_pool = lambda unsafe=False: pool
+sandbox.get_pool = lambda unsafe=False: pool
 with sandbox.session(limits=Limits(timeout_s=60)) as s:
     s.collect(['x'])
     print(s._place.folder_fd, flush=True)
@@ -446,7 +446,7 @@ def test_parallel_jobs_and_no_leaks():
     fds, n_threads = len(os.listdir('/proc/self/fd')), threading.active_count()
     with ThreadPoolExecutor(4) as pool: results = list(pool.map(lambda i: run(f'print({i})').stdout, range(64)))
     assert results == [f'{i}\n' for i in range(64)]
-    n_zygotes = len(sandbox._get_pool()._all)
+    n_zygotes = len(sandbox.get_pool()._all)
     assert len(os.listdir('/proc/self/fd')) <= fds + 2*n_zygotes and threading.active_count() <= n_threads
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from .. import __version__
 from ..core import SandsmithError, SpecError
+from .bench import bench
 
 # %% ../../nbs/61_run.cli.ipynb #cell-6
 app = typer.Typer(name='sandsmith', add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -83,6 +84,9 @@ def run(
     else: print(f'report: {shown(run_dir/"index.html")}')
 
 # %% ../../nbs/61_run.cli.ipynb #cell-11
+app.add_typer(bench, name='bench')
+
+# %% ../../nbs/61_run.cli.ipynb #cell-13
 @app.command()
 def doctor(as_json: JSON = False) -> None:
     "Say what this machine can do, and what is missing."
@@ -96,7 +100,7 @@ def doctor(as_json: JSON = False) -> None:
         print(f'The main job {"can" if can_run(findings) else "CANNOT"} run here.')
     if not can_run(findings): raise typer.Exit(1)
 
-# %% ../../nbs/61_run.cli.ipynb #cell-13
+# %% ../../nbs/61_run.cli.ipynb #cell-15
 sand = typer.Typer(help='Machine-learning tasks: make, check, show, grade.')
 app.add_typer(sand, name='sand')
 TASK = Annotated[Path, typer.Argument(metavar='TASK', exists=True, file_okay=False, help='A task folder.')]
@@ -122,7 +126,7 @@ def sand_generate(
     if as_json: _print_json({'dir': str(out), 'n': len(corpus.tasks), 'candidates': len(corpus.funnel)})
     else: print(f'{len(corpus.tasks)} tasks of {len(corpus.funnel)} candidates in {out}')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-14
+# %% ../../nbs/61_run.cli.ipynb #cell-16
 @sand.command('verify')
 def sand_verify(
     folder: Annotated[Path, typer.Argument(metavar='DIR', exists=True, file_okay=False, help='A task folder or a corpus.')],
@@ -140,7 +144,7 @@ def sand_verify(
         print(f'{len(dirs)} checked, {len({row["task"] for row in rows})} with problems')
     if problems: raise typer.Exit(1)
 
-# %% ../../nbs/61_run.cli.ipynb #cell-15
+# %% ../../nbs/61_run.cli.ipynb #cell-17
 @sand.command('show')
 def sand_show(task_dir: TASK, as_json: JSON = False) -> None:
     "Show a task as its author sees it: the rule and the thresholds too."
@@ -165,7 +169,7 @@ def sand_grade(task_dir: TASK, submission: Path, as_json: JSON = False) -> None:
     else: print(f'{verdict.facts["metric"]} {verdict.score:g}, {verdict.tiers[-1] if verdict.tiers else "below median"}')
     if verdict.score is None: raise typer.Exit(1)
 
-# %% ../../nbs/61_run.cli.ipynb #cell-16
+# %% ../../nbs/61_run.cli.ipynb #cell-18
 @sand.command('stats')
 def sand_stats(folder: CORPUS, as_json: JSON = False) -> None:
     "Count the tasks of a corpus by kind, and its candidates by outcome."
@@ -183,7 +187,7 @@ def sand_stats(folder: CORPUS, as_json: JSON = False) -> None:
         text = ', '.join(f'{k} {v}' for k, v in value.items()) if isinstance(value, dict) else value
         print(f'{name:<18}{text}')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-18
+# %% ../../nbs/61_run.cli.ipynb #cell-20
 smith = typer.Typer(help='Tool-writing tasks: rows, verifier, graders.')
 app.add_typer(smith, name='smith')
 
@@ -209,7 +213,7 @@ def tasks(
     from sandsmith.smith.tasks import rows, rows_to_jsonl
     print(rows_to_jsonl(rows(category, band, n, seed)), end='')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-19
+# %% ../../nbs/61_run.cli.ipynb #cell-21
 _FLAGS = ('step1_fail', 'fn_mismatch', 'param_mismatch', 'syntax_error', 'format_ok')
 
 def _responses(path: Path) -> list[tuple[str, str]]: # (id, response)
@@ -231,7 +235,7 @@ def check(
             print(f'{name}: {found}' + ''.join(f'\n  {reason}' for reason in v.reasons))
     if any(v.step1_fail for _, v in verdicts): raise typer.Exit(1)
 
-# %% ../../nbs/61_run.cli.ipynb #cell-20
+# %% ../../nbs/61_run.cli.ipynb #cell-22
 @smith.command()
 def grade(
     rows: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help='JSON lines as `smith tasks` prints them.')],
