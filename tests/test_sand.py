@@ -1,4 +1,4 @@
-"Sand tasks: metrics, grading, ladders, folders, corpora, players."
+"Sand tasks: grading, ladders, folders, corpora, players."
 import json, os, shutil, subprocess, sys
 from itertools import pairwise
 from pathlib import Path
@@ -6,16 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from hypothesis.extra.numpy import arrays
-from scipy.stats import spearmanr
-from sklearn import metrics as sk
 
 from sandsmith.core import GradeError, Limits, RunError, SpecError
 from sandsmith.sand.author import compile_task, rebuild_files, task_id_of
-from sandsmith.sand.calibrate import TIERS, Calibration, calibrate, choose_tiers, hidden_parts, luck_rates, random_predictions
+from sandsmith.sand.calibrate import TIERS, Calibration, calibrate, choose_tiers, hidden_parts, luck_rates, submission_form
 from sandsmith.sand.corpus import build_corpus, load_corpus, split_tasks
-from sandsmith.sand.grade import encode_truth, grade, load_answers, submission_text
-from sandsmith.sand.metrics import get_metric, is_strictly_better, metric_names, reaches, score_submission
+from sandsmith.sand.form import encode_truth, random_predictions
+from sandsmith.sand.grade import grade, load_answers, submission_text
+from sandsmith.sand.metrics import get_metric, is_strictly_better, reaches
 from sandsmith.sand.players import player_code, scripted_policy
 from sandsmith.sand.spec import draw_spec
 from sandsmith.sand.verify import grade_all, probe_submissions, run_evaluator_on, verify_task
@@ -37,55 +35,6 @@ def task(corpus):
 
 def contents(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(Path(folder).rglob('*')) if p.is_file() and p.name != 'timings.parquet'}
-
-
-# Metrics
-
-LIBRARY = {
-    'accuracy': sk.accuracy_score, 'macro_f1': lambda t, p: sk.f1_score(t, p, average='macro'),
-    'qwk': lambda t, p: sk.cohen_kappa_score(t, p, weights='quadratic', labels=range(4)), 'roc_auc': sk.roc_auc_score, 'log_loss': lambda t, p: sk.log_loss(t, p, labels=[0, 1]),
-    'rmse': sk.root_mean_squared_error, 'mae': sk.mean_absolute_error, 'r2': sk.r2_score, 'spearman': lambda t, p: spearmanr(t, p).statistic,
-}
-reals = arrays(float, 12, elements=st.integers(-500, 500).map(lambda v: v/16))
-labels = arrays(int, 12, elements=st.integers(0, 3))
-
-
-def test_every_metric_has_a_library():
-    assert set(LIBRARY) == set(metric_names())
-
-
-@settings(max_examples=25, deadline=None)
-@given(labels, labels, arrays(float, 12, elements=st.floats(0, 1, width=32)), reals, reals)
-@pytest.mark.filterwarnings('ignore')
-def test_metrics_equal_their_libraries(t, p, chance, x, z):
-    inputs = {'label': (t, p), 'probability': (t % 2, chance), 'real': (x, z)}
-    for name, theirs in LIBRARY.items():
-        y_true, y_pred = inputs[get_metric(name).kind]
-        if len(set(y_true)) < 2 or (name == 'spearman' and len(set(y_pred)) < 2): continue
-        assert get_metric(name).fn(y_true, y_pred) == pytest.approx(theirs(y_true, y_pred), abs=1e-9), name
-
-
-@settings(max_examples=30, deadline=None)
-@given(labels, st.permutations(range(12)))
-def test_truth_is_optimal_and_rows_have_no_order(t, order):
-    if len(set(t % 2)) < 2: return
-    for m in map(get_metric, metric_names()):
-        truth = t % 2 if m.kind == 'probability' else t
-        guess = np.roll(truth, 3)/1.0 if m.kind != 'label' else np.roll(truth, 3)
-        assert score_submission(m, truth, truth) == m.optimum
-        assert not is_strictly_better(m, score_submission(m, truth, guess), m.optimum)
-        assert score_submission(m, truth, guess) == pytest.approx(score_submission(m, truth[list(order)], guess[list(order)]), abs=1e-5)
-
-
-def test_chance_and_rounding():
-    truth = np.array([0, 1, 1, 0, 1, 0, 2])
-    for m in map(get_metric, metric_names()):
-        y = truth.clip(0, 1) if m.kind == 'probability' else truth
-        if m.chance is not None: assert score_submission(m, y, np.full(7, y.mean() if m.kind != 'label' else 1)) == m.chance
-    auc = get_metric('roc_auc')
-    assert reaches(auc, .12346, .12346) and not is_strictly_better(auc, .12346, .12346)
-    with pytest.raises(GradeError, match='degenerate'), np.errstate(all='ignore'): score_submission(get_metric('r2'), np.ones(4), np.zeros(4))
-    with pytest.raises(SpecError, match='roc_auc'): get_metric('gini')
 
 
 # Grading
@@ -193,10 +142,14 @@ def test_luck_is_found():
     metric, rng = get_metric(spec.metric), np.random.default_rng(1)
     y, truth = rng.integers(0, 2, 100), rng.integers(0, 2, 200)
     worst = float('inf') if metric.is_lower_better else -float('inf')
-    assert set(luck_rates(spec, y, truth, worst).values()) == {1.0}
-    assert set(luck_rates(spec, y, truth, metric.optimum).values()) == {0.0}
-    assert random_predictions('real', [1, 2, 3], 5, 9) == random_predictions('real', [1, 2, 3], 5, 9)
+    form = submission_form(spec, truth)
+    assert set(luck_rates(spec, form, y, truth, worst).values()) == {1.0}
+    assert set(luck_rates(spec, form, y, truth, metric.optimum).values()) == {0.0}
+    assert random_predictions(form, [1, 2, 3], 5, 9) == random_predictions(form, [1, 2, 3], 5, 9)
     assert sorted(hidden_parts(2, 3, 1)) == ['feedback']*2 + ['reward']*3
+    groups = list('abcabcabc')
+    parts = hidden_parts(3, 6, 1, groups)
+    assert len({(g, p) for g, p in zip(groups, parts)}) == 3 and sorted(parts) == ['feedback']*3 + ['reward']*6
 
 
 # Folders
@@ -271,7 +224,7 @@ def test_exploits_earn_no_tier_they_should_not(corpus, tmp_path):
         answers, train = load_answers(task.dir), (task.public_dir/'train.csv').read_text()
         form, n = answers.form, len(answers.ids)
         rows = train.splitlines()
-        column = rows[0].split(',').index(form['target'])
+        column = rows[0].split(',').index(form['columns'][0])
         targets = [row.split(',')[column] for row in rows[1:]] if task.spec.modality != 'text' else [r.split(',')[-1] for r in rows[1:]]
         truth, rng = encode_truth(form, answers.targets), np.random.default_rng(5)
         commonest = max(sorted(set(targets)), key=targets.count)

@@ -16,10 +16,11 @@ from typing import Any
 
 from .. import __version__
 from ..core import Limits, SpecError, content_id, write_atomic
-from .calibrate import Calibration, calibrate, hidden_parts, random_predictions
-from .grade import csv_text, encode_truth, parse_cell, parse_submission, read_answer, read_table, submission_text
+from .calibrate import Calibration, calibrate, hidden_parts
+from .form import encode_truth, name_columns, parse_cell, parse_string, random_predictions
+from .grade import csv_text, parse_submission, read_answer, read_table, read_truth, submission_text
 from .metrics import get_metric
-from .spec import SandTask, TaskSpec, draw_spec, get_family, load_task
+from .spec import ColumnNote, SandTask, TaskSpec, draw_spec, get_family, load_task
 from ..sandbox import run
 
 # %% ../../nbs/15_sand.author.ipynb #cell-6
@@ -73,7 +74,8 @@ def compile_evaluator(
 ) -> str: # Python source of evaluator.py
     "The task's own grader. SandMLE §3.4.1"
     metric = get_metric(spec.metric)
-    rules: list[Callable[..., Any]] = [read_table, parse_cell, parse_submission, read_answer, encode_truth, metric.fn]
+    rules: list[Callable[..., Any]] = [read_table, parse_string, parse_cell, parse_submission, read_truth, read_answer, encode_truth,
+                                       *metric.sources, metric.fn]
     title = f'Score a submission by {metric.name}: python evaluator.py --submission_path submission.csv'
     return compose_script(title, [*rules, evaluate_submission, run_evaluator], {'FORM': dict(form)},
                           f'run_evaluator(FORM, {metric.name}, {metric.is_lower_better})')
@@ -89,7 +91,9 @@ def solve_task(params: dict, form: dict, insider: Callable) -> None:
         header, *rows = csv.reader(io.StringIO((data/name).read_text(encoding='utf-8'), newline=''))
         return {column: [row[j] for row in rows] for j, column in enumerate(header)}
     train, test = read('train.csv'), read('test.csv')
-    target, ids, _ = train.pop(form['target']), test.pop(form['id']), train.pop(form['id'])
+    ids, _ = test.pop(form['id']), train.pop(form['id'])
+    cells = [train[name] if name == form['group'] else train.pop(name) for name in form['truth']]
+    target = cells[0] if len(cells) == 1 else [list(row) for row in zip(*cells)]
     predictions = insider(train, target, test, params, lambda name: (data/name).read_bytes())
     Path('submission.csv').write_text(submission_text(form, ids, predictions), encoding='utf-8')
 
@@ -99,7 +103,7 @@ def compile_insider(
 ) -> str: # Python source of insider.py
     "The script that solves the task by its hidden rule."
     family = get_family(spec.family)
-    functions: list[Callable[..., Any]] = [*family.sources, family.insider, csv_text, submission_text, solve_task]
+    functions: list[Callable[..., Any]] = [*family.sources, family.insider, csv_text, name_columns, submission_text, solve_task]
     return compose_script('Solve the task by its hidden rule: python insider.py --data DIR', functions,
                           {'PARAMS': spec.params, 'FORM': dict(form)}, f'solve_task(PARAMS, FORM, {family.insider.__name__})')
 
@@ -117,26 +121,49 @@ For every `{id}` in test.csv, predict {ask}. The file has a header and one row a
 ```
 {{SAMPLE}}```
 
-A file with missing, repeated or unknown ids, other columns, or empty cells is not scored."""
+A file with missing, repeated or unknown ids, other columns, {care}is not scored."""
 
+# %% ../../nbs/15_sand.author.ipynb #cell-15
+_ASK = {
+    'label': 'the `{target}` of the row: one of {classes}', 'real': 'the `{target}` of the row, a number',
+    'probability': 'the probability that `{target}` is {last}',
+    'probabilities': 'in one column each, the probabilities of {columns}; a row is rescaled to sum to one',
+    'labels': 'for each of {columns}, whether it applies (1) or not (0)',
+    'chances': 'for each of {columns}, the probability that it applies',
+    'reals': 'the numbers {columns}', 'spread': 'two numbers, {columns}: the value and its standard error',
+    'weighted': 'the `{target}` of the row, a number; rows weigh differently',
+    'risk': 'a number `{target}`, the higher the sooner you expect the event',
+    'grouped': 'a number `{target}`; only rows with the same `{group}` are compared, highest first',
+    'text': 'the `{target}` of the row, a text',
+    'items': 'the `{target}` of the row: ids separated by spaces, best first, none twice',
+    'mask': 'the `{target}` as runs of pixels, `start length start length …`: pixels are counted from 1, down the first column of the '
+            '{height} × {width} picture, then down the next; runs ascend and lie apart; an empty cell means no pixel',
+    'boxes': 'the `{target}` of the picture, `label confidence left top right bottom` for each box, all in one cell separated by spaces, '
+             'in pixels from the upper left corner; an empty cell means no box'}
+
+# %% ../../nbs/15_sand.author.ipynb #cell-16
 def _evaluation(spec: TaskSpec, form: Mapping[str, Any]) -> str: # markdown
-    metric, classes, target = get_metric(spec.metric), [f'`{c}`' for c in form['classes'] or ['']], f"`{form['target']}`"
-    ask = {'label': f"the {target} of the row: one of {', '.join(classes)}", 'real': f'the {target} of the row, a number',
-           'probability': f'the probability that {target} is {classes[-1]}'}[metric.kind]
+    metric, classes = get_metric(spec.metric), [f'`{c}`' for c in form['classes'] or ['']]
+    height, width = form['size'] or (0, 0)
+    ask = _ASK[metric.kind].format(target=spec.target['name'], classes=', '.join(classes), last=classes[-1], group=form['group'],
+                                   columns=', '.join(f'`{c}`' for c in form['columns']), height=height, width=width)
     way = 'Lower' if metric.is_lower_better else 'Higher'
+    care = f"or {'malformed' if metric.kind in ('mask', 'boxes') else 'empty'} cells "
     return _EVALUATION.format(title=metric.title, metric=metric.name, formula=metric.formula, optimum=metric.optimum, id=form['id'],
-                              ask=ask, way=way)
+                              ask=ask, way=way, care=care)
 
-def _file_list(spec: TaskSpec) -> str: # markdown
-    lines = [f"- **train.csv**: {spec.n_train} rows with the column `{spec.target['name']}`",
-             f'- **test.csv**: {spec.n_feedback + spec.n_reward} rows without it, to be predicted',
+# %% ../../nbs/15_sand.author.ipynb #cell-17
+def _file_list(spec: TaskSpec, form: Mapping[str, Any]) -> str: # markdown
+    told = [f'`{name}`' for name in form['truth'] if name != form['group']]
+    lines = [f"- **train.csv**: {spec.n_train} rows with the column{'s'*(len(told) > 1)} {', '.join(told)}",
+             f"- **test.csv**: {spec.n_feedback + spec.n_reward} rows without {'them' if len(told) > 1 else 'it'}, to be predicted",
              '- **sample_submission.csv**: a submission in the right format, with random predictions']
     folder = get_family(spec.family).folder
     what = {'images': 'pictures', 'audio': 'recordings', 'graphs': 'graphs', 'docs': 'documents'}
     if folder: lines.append(f'- **{folder}/**: the {what[folder]} that both tables name')
     return '\n'.join(lines)
 
-# %% ../../nbs/15_sand.author.ipynb #cell-15
+# %% ../../nbs/15_sand.author.ipynb #cell-18
 _PAGE = """# {title}
 
 ## Overview
@@ -168,14 +195,15 @@ def write_description(
 ) -> str: # markdown; {SAMPLE} stands where the first rows of the sample go
     "The competition page. SandMLE §3.4.1"
     meaning, story = spec.target['description'], get_family(spec.family).describe(spec.params)['story']
+    truth = spec.target.get('truth', [ColumnNote(name=spec.target['name'], description=meaning)])
     notes = {form['id']: 'identifies the row', **{name: note['description'] for name, note in spec.feature_mapping.items()},
-             form['target']: f'{meaning} (train.csv only)'}
+             **{note['name']: f"{note['description']} (train.csv only)" for note in truth if note['name'] != form['group']}}
     care = '\nThe records are as they were logged: expect gaps, slips and doubtful entries.\n' if spec.mutations else ''
     columns = '\n'.join(f'| `{name}` | {text} |' for name, text in notes.items())
-    return _PAGE.format(title=spec.title, domain=spec.domain, story=story, target=form['target'], meaning=meaning,
-                        evaluation=_evaluation(spec, form), files=_file_list(spec), columns=columns, care=care)
+    return _PAGE.format(title=spec.title, domain=spec.domain, story=story, target=spec.target['name'], meaning=meaning,
+                        evaluation=_evaluation(spec, form), files=_file_list(spec, form), columns=columns, care=care)
 
-# %% ../../nbs/15_sand.author.ipynb #cell-18
+# %% ../../nbs/15_sand.author.ipynb #cell-21
 def build_files(
     task: dict, # content of task.json, but for the hashes
     texts: dict, # 'description', 'evaluator', 'insider'
@@ -187,15 +215,16 @@ def build_files(
     n_train, n_hidden = spec['n_train'], spec['n_feedback'] + spec['n_reward']
     train, hidden = generate(n_train, spec['params'], seeds['train'], 'train'), generate(n_hidden, spec['params'], seeds['hidden'], 'test')
     train_ids, ids = list(range(n_train)), list(range(n_train, n_train + n_hidden))
-    sample = submission_text(form, ids, random_predictions(form['kind'], train['target'], n_hidden, seeds['sample']))
-    parts = hidden_parts(spec['n_feedback'], spec['n_reward'], seeds['parts'])
+    sample = submission_text(form, ids, random_predictions(form, train['target'], n_hidden, seeds['sample']))
+    groups = [group for _, group in hidden['target']] if form['group'] else None
+    parts = hidden_parts(spec['n_feedback'], spec['n_reward'], seeds['parts'], groups)
     def pretty(data: dict) -> str: return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + '\n'
     tables = {
         'public/description.md': texts['description'].replace('{SAMPLE}', ''.join(sample.splitlines(keepends=True)[:4])),
-        'public/train.csv': csv_text({form['id']: train_ids, **train['columns'], form['target']: train['target']}),
+        'public/train.csv': csv_text({form['id']: train_ids, **train['columns'], **name_columns(form['truth'], train['target'])}),
         'public/test.csv': csv_text({form['id']: ids, **hidden['columns']}),
         'public/sample_submission.csv': sample,
-        'private/answer.csv': csv_text({form['id']: ids, form['target']: hidden['target'], 'part': parts}),
+        'private/answer.csv': csv_text({form['id']: ids, **name_columns(form['truth'], hidden['target']), 'part': parts}),
         'private/threshold.json': pretty({f'{tier}_threshold': value for tier, value in task['thresholds'].items()}),
         'private/evaluator.py': texts['evaluator'], 'private/insider.py': texts['insider']}
     files = {name: text.encode() for name, text in tables.items()}
@@ -213,7 +242,7 @@ def run_generator(task: dict, texts: dict, generate: Callable) -> None:
         (out/name).parent.mkdir(parents=True, exist_ok=True)
         (out/name).write_bytes(data)
 
-# %% ../../nbs/15_sand.author.ipynb #cell-20
+# %% ../../nbs/15_sand.author.ipynb #cell-23
 def task_id_of(
     task: Mapping[str, Any], # content of task.json; 'task_id' and 'files' do not count
 ) -> str: # slug and hash
@@ -241,13 +270,14 @@ def compile_task(
     task['task_id'] = task_id_of(task)
     texts = {'DESCRIPTION': write_description(spec, form), 'EVALUATOR': compile_evaluator(spec, form),
              'INSIDER': compile_insider(spec, form)}
-    ours: list[Callable[..., Any]] = [hidden_parts, random_predictions, csv_text, submission_text, build_files, run_generator]
+    ours: list[Callable[..., Any]] = [hidden_parts, random_predictions, csv_text, name_columns, submission_text, build_files,
+                                     run_generator]
     functions = [*family.sources, family.generate, *ours]
     last = f"run_generator(TASK, {{'description': DESCRIPTION, 'evaluator': EVALUATOR, 'insider': INSIDER}}, {family.generate.__name__})"
     title = 'Rebuild the task folder: python generate_task_env.py --out DIR'
     return task['task_id'], compose_script(title, functions, {'TASK': task, **texts}, last)
 
-# %% ../../nbs/15_sand.author.ipynb #cell-23
+# %% ../../nbs/15_sand.author.ipynb #cell-26
 _BUILD_LIMITS = Limits(timeout_s=120, memory_mb=4096)
 
 def rebuild_files(

@@ -17,12 +17,14 @@ from ..core import Limits, PolicyError, canonical_json, write_atomic
 from .calibrate import calibrate
 from .author import write_task
 from .grade import grade, load_insider
+from .metrics import get_metric, metric_names
 from .spec import SandTask, draw_spec
 from ..sandbox import run
 
 # %% ../../nbs/19_sand.players.ipynb #cell-6
 _READ = '''
 import csv, re
+from collections import Counter
 from pathlib import Path
 import numpy as np
 
@@ -31,25 +33,35 @@ def read(name):
     return {column: [row[j] for row in rows] for j, column in enumerate(header)}
 
 train, test, sample = read('train.csv'), read('test.csv'), read('sample_submission.csv')
-key, target = list(sample)
-ids, y = test.pop(key), train.pop(target)
+key, *columns = list(sample)
+ids, y = test.pop(key), [train.pop(name) for name in list(train) if name != key and name not in test]
 del train[key]
 metric = re.search(r'\\(`(\\w+)`\\)', Path('data/description.md').read_text(encoding='utf-8'))[1]
-is_label, is_chance = metric in ('accuracy', 'macro_f1', 'qwk'), metric in ('roc_auc', 'log_loss')
-if not is_label: y = [float(v) for v in y]
+kind = KINDS[metric]
+is_label, is_string = kind == 'label', kind in ('text', 'items', 'mask', 'boxes')
+if kind == 'probabilities' and len(y) == 1: y = [[int(v == c) for v in y[0]] for c in columns]
+if not is_label and not is_string: y = [[float(v) for v in cells] for cells in y]
+if kind == 'risk': y = [[-v for v in np.argsort(np.argsort(y[0])).tolist()]]
+if kind in ('weighted', 'spread'): y = y[:1]
 
 def write(predictions):
-    with open('submission.csv', 'w', newline='', encoding='utf-8') as f: csv.writer(f).writerows([(key, target), *zip(ids, predictions)])
+    rows = [row if isinstance(row, (list, tuple)) else [row] for row in predictions]
+    with open('submission.csv', 'w', newline='', encoding='utf-8') as f:
+        csv.writer(f).writerows([(key, *columns), *((i, *row) for i, row in zip(ids, rows))])
     print(f'{PLAYER}: {len(ids)} rows, {metric}')
 '''
 
+# %% ../../nbs/19_sand.players.ipynb #cell-7
 _CONSTANT = '''
-if is_label: guess = max(sorted(set(y)), key=y.count)
-else: guess = float(np.median(y) if metric == 'mae' else np.mean(y))
+if kind == 'items': guess = ' '.join(i for i, _ in Counter(' '.join(y[0]).split()).most_common(12))
+elif is_label or is_string: guess = max(sorted(set(y[0])), key=y[0].count)
+else: guess = [float(np.median(cells) if metric == 'mae' else np.mean(cells)) for cells in y]
+if kind == 'labels': guess = [int(p > .4) for p in guess]
+if kind == 'spread': guess.append(float(np.std(y[0])))
 write([guess]*len(ids))
 '''
 
-# %% ../../nbs/19_sand.players.ipynb #cell-7
+# %% ../../nbs/19_sand.players.ipynb #cell-8
 _FEATURES = '''
 def pixels(names):
     from PIL import Image
@@ -74,22 +86,38 @@ X, Z = (np.hstack([block[i] for block in blocks]) for i in (0, 1))
 X, Z = ((V - X.mean(axis=0))/np.maximum(X.std(axis=0), .2) for V in (X, Z))
 '''
 
+# %% ../../nbs/19_sand.players.ipynb #cell-9
 _FIT = '''
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
-forest = dict(n_estimators=200, min_samples_leaf=2, random_state=0)
-if is_label or is_chance: model = LogisticRegression(C=.3, max_iter=500) if PLAYER == 'linear' else RandomForestClassifier(**forest)
-else: model = Ridge(5.0) if PLAYER == 'linear' else RandomForestRegressor(**forest)
-if metric == 'qwk':
-    grades = np.array([int(v) for v in y])
-    model = Ridge(5.0) if PLAYER == 'linear' else RandomForestRegressor(**forest)
-    predictions = np.clip(np.rint(model.fit(X, grades).predict(Z)), grades.min(), grades.max()).astype(int)
-elif is_chance: predictions = model.fit(X, y).predict_proba(Z)[:, 1].clip(.02, .98)
-else: predictions = model.fit(X, y).predict(Z)
+
+def predict(cells, how):
+    if len(set(cells)) < 2: return np.full(len(Z), cells[0])
+    forest = dict(n_estimators=200, min_samples_leaf=2, random_state=0)
+    if how == 'number': return (Ridge(5.0) if PLAYER == 'linear' else RandomForestRegressor(**forest)).fit(X, cells).predict(Z)
+    model = (LogisticRegression(C=.3, max_iter=500) if PLAYER == 'linear' else RandomForestClassifier(**forest)).fit(X, cells)
+    return model.predict_proba(Z)[:, 1].clip(.02, .98) if how == 'chance' else model.predict(Z)
+
+if is_string:
+    from sklearn.neighbors import NearestNeighbors
+    near = NearestNeighbors(n_neighbors=1 if PLAYER == 'linear' else 9).fit(X).kneighbors(Z)[1]
+    said = [Counter((' '.join(y[0][j] for j in row)).split() if kind == 'items' else [y[0][j] for j in row]) for row in near]
+    predictions = [' '.join(v for v, _ in c.most_common(12)) if kind == 'items' else c.most_common(1)[0][0] for c in said]
+elif metric == 'qwk':
+    grades = np.array([int(v) for v in y[0]])
+    predictions = np.clip(np.rint(predict(grades, 'number')), grades.min(), grades.max()).astype(int).tolist()
+elif is_label: predictions = predict(y[0], 'label').tolist()
+else:
+    how = 'chance' if kind in ('probability', 'chances', 'labels', 'probabilities') and set(sum(y, [])) <= {0., 1.} else 'number'
+    predictions = np.column_stack([predict(cells, how) for cells in y])
+    if kind == 'labels': predictions = (predictions > .4).astype(int)
+    if kind == 'probabilities': predictions = predictions.clip(.001, 1)
+    if kind == 'spread': predictions = np.column_stack([predictions, np.full(len(Z), .7*np.std(y[0]))])
+    predictions = predictions.tolist()
 write(predictions)
 '''
 
-# %% ../../nbs/19_sand.players.ipynb #cell-8
+# %% ../../nbs/19_sand.players.ipynb #cell-10
 def player_names() -> list[str]: # weakest first
     "The scripted policies."
     return ['constant', 'linear', 'forest', 'insider']
@@ -100,12 +128,13 @@ def player_code(
 ) -> str: # Python; runs beside a folder data/ with the public files, writes submission.csv
     "What the player runs."
     if name not in player_names(): raise PolicyError(f'expected a scripted policy of {player_names()}, got {name!r}')
-    if name != 'insider': return f'PLAYER = {name!r}\n{_READ}' + (_CONSTANT if name == 'constant' else _FEATURES + _FIT)
+    kinds = {known: get_metric(known).kind for known in metric_names()}
+    if name != 'insider': return f'PLAYER, KINDS = {name!r}, {kinds}\n{_READ}' + (_CONSTANT if name == 'constant' else _FEATURES + _FIT)
     if task is None: raise PolicyError('scripted policy insider: expected a task whose private script it may run, got None')
     start = 'from __future__ import annotations\n'
     return load_insider(task.dir).replace(start, f"{start}import sys\nsys.argv = ['insider.py', '--data', 'data']\n", 1)
 
-# %% ../../nbs/19_sand.players.ipynb #cell-11
+# %% ../../nbs/19_sand.players.ipynb #cell-13
 _THOUGHTS = ('I run the {name} script on the training rows; it writes the submission.', 'I look at what it scores.', 'I hand it in.')
 
 @dataclass(frozen=True, kw_only=True)

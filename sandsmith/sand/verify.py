@@ -21,8 +21,9 @@ import numpy as np
 from ..core import GradeError, Limits, SandsmithError, SpecError, derive_seed, write_atomic
 from .author import rebuild_files, task_id_of, write_task
 from .calibrate import TIERS, calibrate, luck_rates
-from .grade import Answers, encode_truth, grade, load_answers, load_evaluator, load_generator, load_insider
-from .grade import submission_text
+from .form import encode_rows, encode_truth, name_columns, perfect_guess
+from .grade import Answers, grade, load_answers, load_evaluator, load_generator, load_insider
+from .grade import read_truth, submission_text
 from .metrics import is_strictly_better, spearman
 from .spec import SandTask, draw_spec, get_family, load_task
 from ..sandbox import run
@@ -84,12 +85,13 @@ def check_public(
 ) -> Iterator[Problem]:
     "Do the tables and the page hold what they must and nothing more?"
     train, test, sample = (read_columns(task.public_dir/f'{name}.csv') for name in ('train', 'test', 'sample_submission'))
-    id_name, target = answers.form['id'], answers.form['target']
-    if [*test, target] != list(train): yield _problem('leak', f'test.csv: expected train.csv without {target}, got {[*test]}')
+    form, id_name = answers.form, answers.form['id']
+    told = [name for name in form['truth'] if name != form['group']]
+    if [*test, *told] != list(train): yield _problem('leak', f'test.csv: expected train.csv without {told}, got {[*test]}')
     if test[id_name] != answers.ids: yield _problem('leak', 'test.csv: expected the ids of answer.csv in its order')
     if set(train[id_name]) & set(answers.ids): yield _problem('leak', 'train.csv: expected ids that test.csv does not have')
-    if set(sample) != {id_name, target} or sample[id_name] != answers.ids:
-        yield _problem('leak', f'sample_submission.csv: expected {id_name} and {target}')
+    if list(sample) != [id_name, *form['columns']] or sample[id_name] != answers.ids:
+        yield _problem('leak', f"sample_submission.csv: expected the columns {[id_name, *form['columns']]} and the ids of test.csv")
     page, logic = (task.public_dir/'description.md').read_text(encoding='utf-8'), task.spec.feature_mapping.values()
     names = ('answer.csv', 'threshold.json', 'evaluator.py', 'insider.py', 'generate_task_env.py')
     secret = [*names, task.spec.hidden_rule_logic, *(note['generation_logic'] for note in logic)]
@@ -101,10 +103,11 @@ def check_order(
     answers: Answers, # from the grader
 ) -> Iterator[Problem]:
     "Does the position of a row tell its target or its part?"
-    classes = answers.form['classes']
-    codes = [classes.index(t) for t in answers.targets] if classes else answers.targets
-    for what, values in {'target': codes, 'part': [part == 'reward' for part in answers.parts]}.items():
-        rho = spearman(np.arange(len(values)), values)
+    form, classes = answers.form, answers.form['classes']
+    told = {name: cells for name, cells in name_columns(form['truth'], answers.targets).items() if name != form['group']}
+    def number(cell: Any) -> float: return classes.index(cell) if classes else len(cell) if isinstance(cell, str) else cell
+    for what, values in {**told, 'part': [part == 'reward' for part in answers.parts]}.items():
+        rho = spearman(np.arange(len(values)), [number(v) for v in values] if what in told else values)
         if abs(rho) > .35: yield _problem('leak', f'test.csv: expected rows in random order, their position tells the {what} ({rho:.2f})')
 
 # %% ../../nbs/17_sand.verify.ipynb #cell-12
@@ -113,7 +116,10 @@ def probe_submissions(
     answers: Answers, # from the grader
 ) -> dict[str, str]: # name → CSV; names of malformed ones are their reason codes
     "Submissions whose verdict is known beforehand."
-    form, ids, truth = answers.form, answers.ids, encode_truth(answers.form, answers.targets)
+    form, ids = answers.form, answers.ids
+    truth = perfect_guess(form['kind'], encode_truth(form, answers.targets))
+    first = truth[0] if isinstance(truth[0], list) else [truth[0]]
+    def spoilt(cell: str) -> list[Any]: return [[cell, *first[1:]] if len(first) > 1 else cell, *truth[1:]]
     order = np.random.default_rng(derive_seed(task.spec.seed, 'verify')).permutation(len(ids)).tolist()
     right = submission_text(form, ids, truth)
     return {
@@ -122,9 +128,9 @@ def probe_submissions(
         'sample': (task.public_dir/'sample_submission.csv').read_text(encoding='utf-8'),
         'bad_ids': submission_text(form, ids[:-1], truth[:-1]),
         'duplicate_ids': right + right.splitlines()[-1] + '\n',
-        'bad_columns': right.replace(form['target'], 'guess', 1),
-        'not_finite': submission_text(form, ids, ['nan', *truth[1:]]),
-        'bad_values': submission_text(form, ids, ['certainly', *truth[1:]]),
+        'bad_columns': right.replace(form['columns'][0], 'guess', 1),
+        'not_finite': submission_text(form, ids, spoilt('nan')),
+        'bad_values': submission_text(form, ids, spoilt('certainly '*2000)),
         'unreadable': right + '"',
     }
 
@@ -201,10 +207,9 @@ def check_verdicts(
 
 def check_luck(task: SandTask, answers: Answers) -> Iterator[Problem]:
     "Do random, constant and shuffled submissions stay below bronze?"
-    classes = {str(c): i for i, c in enumerate(answers.form['classes'] or ())}
-    y = np.array([classes[v] if classes else float(v) for v in read_columns(task.public_dir/'train.csv')[answers.form['target']]])
-    truth = np.array([classes[str(t)] if classes else t for t, part in zip(answers.targets, answers.parts) if part == 'reward'])
-    for name, rate in luck_rates(task.spec, y, truth, answers.thresholds['bronze']).items():
+    y = encode_rows(answers.form, read_truth(answers.form, read_columns(task.public_dir/'train.csv')))
+    truth = encode_rows(answers.form, [t for t, part in zip(answers.targets, answers.parts) if part == 'reward'])
+    for name, rate in luck_rates(task.spec, answers.form, y, truth, answers.thresholds['bronze']).items():
         if rate > .05: yield _problem('luck_reaches_bronze', f'{name} submissions: expected at most 5 % at bronze, got {rate:.1%}')
 
 # %% ../../nbs/17_sand.verify.ipynb #cell-18
