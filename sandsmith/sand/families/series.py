@@ -123,7 +123,7 @@ def describe_series(
     "The words of a series task."
     target, step, length = params['target'], params['step'], params['length']
     unit = f", {params['unit']}" if params['unit'] else ''
-    def ago(k: int) -> str: return f'last {step}' if k == 1 else f'{k} {step}s ago'
+    def ago(k: int) -> str: return f"{k} {step}{'s' if k > 1 else ''} ago"
     features = {f"{params['measure']}_t{k:02d}": (f"{params['meaning']} {ago(k)}{unit}", logic) for k in range(length, 0, -1)}
     features |= {name: (text, 'calendar or plan, drawn at random') for name, text in extra.items()}
     features |= {f['name']: (f"{f['description']}{', ' + f['unit'] if f['unit'] else ''}", 'uniform; carries no news')
@@ -226,7 +226,7 @@ def draw_plan(rng: np.random.Generator, domain: dict[str, Any]) -> dict[str, Any
 def describe_plan(params: dict[str, Any]) -> dict[str, Any]:
     "Words of `series.plan`."
     what, length = params['plan'], params['length']
-    extra = {f'{what}_t{k:02d}': f'1 when there was {_PLANS[what]}, {k} days ago' for k in range(length, 0, -1)}
+    extra = {f'{what}_t{k:02d}': f"1 when there was {_PLANS[what]} {k} day{'s' if k > 1 else ''} ago" for k in range(length, 0, -1)}
     extra |= {f'{what}_next': f'1 when {_PLANS[what]} is planned for the coming day', 'weekday_next': 'weekday of the coming day, 1 to 7',
               'day_of_year_next': 'day of the year of the coming day, 1 to 365'}
     c = f"cos(2π·day/365 + {params['phase']})"

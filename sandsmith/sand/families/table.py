@@ -65,7 +65,7 @@ def solve_parity(train_columns: dict, train_target: list, test_columns: dict, pa
 
 def draw_parity(rng: np.random.Generator, domain: dict[str, Any]) -> dict[str, Any]: # parameters
     "Parameters of `tabular.parity`."
-    a, main, turn = rng.uniform((.3, 1.2, 0), (.5, 2., 1)).round(2).tolist()
+    a, main, turn = rng.uniform((.4, 1.4, 0), (.65, 2.2, 1)).round(2).tolist()
     own = {'weights': [1.0 if turn < .5 else -1.0, a, main]}
     return draw_table_params(rng, domain, 'binary', ('first', 'second', 'main'), parity_terms, own)
 
