@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ..core import SpecError, checkout_dir, derive_seed
 from .metrics import get_metric, metric_names
-from .spec import Family, Modality, TaskSpec, draw_spec, family_names, get_family, known_modalities, load_domains
+from .spec import Family, Modality, TaskSpec, draw_spec, family_names, get_family, load_domains
 from .spec import mutations_by, take_turn, write_spec
 
 # %% ../../nbs/11b_sand.strategist.ipynb #cell-6
