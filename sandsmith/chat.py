@@ -165,8 +165,10 @@ def _advice(url: str, model: str, e: Exception) -> str: # one line
     what = {401: 'set OPENAI_API_KEY to a key of that server', 403: 'this key may not use the model', 404: f'does it serve {model!r}?',
             429: 'it is busy or your quota is used up: try later'}
     known = 'it took too long: is the model loaded?' if 'Timeout' in type(e).__name__ else 'is the server running, and the URL right?'
-    return f"{url}: expected a reply of {model!r}, got {status or type(e).__name__}: {str(e)[:200]}; {what.get(status, known)}" # type: ignore[arg-type]
+    advice = what.get(status or 0, known)
+    return f'{url}: expected a reply of {model!r}, got {status or type(e).__name__}: {str(e)[:200]}; {advice}'
 
+# %% ../nbs/03_chat.ipynb #cell-22
 class ChatPolicy:
     "A model behind an OpenAI-compatible endpoint; `usages` holds what each call took."
     def __init__(self, endpoint: str, *, temperature: float = 0.7, max_tokens: int = 4096, timeout_s: float = 120.,
@@ -175,7 +177,8 @@ class ChatPolicy:
         self.temperature, self.max_tokens, self.price = temperature, max_tokens, price
         self.usages: list[Usage] = []
         from openai import OpenAI
-        self._client = OpenAI(base_url=self.url, api_key=os.environ.get('OPENAI_API_KEY') or 'none', timeout=timeout_s, max_retries=n_retries)
+        key = os.environ.get('OPENAI_API_KEY') or 'none'
+        self._client = OpenAI(base_url=self.url, api_key=key, timeout=timeout_s, max_retries=n_retries)
 
     @property
     def name(self) -> str: return f'chat:{self.url}#{self.model}'
@@ -195,7 +198,8 @@ class ChatPolicy:
                 model=self.model, messages=messages, temperature=self.temperature, max_tokens=self.max_tokens, **more)
             reply = raw.parse()
             message = reply.choices[0].message
-        except (OpenAIError, ValueError, TypeError, IndexError, AttributeError) as e: raise PolicyError(_advice(self.url, self.model, e)) from e
+        except (OpenAIError, ValueError, TypeError, IndexError, AttributeError) as e:
+            raise PolicyError(_advice(self.url, self.model, e)) from e
         n_prompt, n_completion = (int(getattr(reply.usage, f'{kind}_tokens', 0) or 0) for kind in ('prompt', 'completion'))
         self.usages.append(Usage(n_prompt_tokens=n_prompt, n_completion_tokens=n_completion, seconds=time.perf_counter() - start,
             n_retries=raw.retries_taken, cost=self.price.of(n_prompt, n_completion) if self.price else None))

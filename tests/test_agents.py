@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from sandsmith.chat import ChatPolicy, Price, generate, load_model, prepare_model
+import sandsmith.run.cli as cli
 from sandsmith.core import PolicyError
-from sandsmith.sand import agents
+from sandsmith.sand import agents, develop
 from sandsmith.sand.agents import write_agent_task
+from sandsmith.sand.corpus import load_corpus
 from sandsmith.sand.grade import grade
 from sandsmith.sand.hybrid import Desk, Fault, hybrid_spec
 from sandsmith.sand.spec import TaskSpec
@@ -201,9 +203,9 @@ BAD_DEVELOPERS = {
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch):
     "Hanging scripts are stopped early."
-    limits = agents._LIMITS['developer']
-    monkeypatch.setitem(agents._LIMITS, 'developer', type(limits)(timeout_s=3, memory_mb=limits.memory_mb))
-    monkeypatch.setitem(agents._LIMITS, 'evaluator', type(limits)(timeout_s=2))
+    limits = develop.LIMITS['developer']
+    monkeypatch.setitem(develop.LIMITS, 'developer', type(limits)(timeout_s=3, memory_mb=limits.memory_mb))
+    monkeypatch.setitem(develop.LIMITS, 'evaluator', type(limits)(timeout_s=2))
 
 def test_a_model_that_is_right_makes_a_sound_task(tmp_path):
     task, stage, outcomes = author(tmp_path)
@@ -221,7 +223,7 @@ def test_the_developer_recovers_from_each_fault(tmp_path, reason):
         task, _, outcomes = author(tmp_path, developer=[BAD_DEVELOPERS[reason]])
         assert outcomes['developer'] == [reason, 'ok'] and not isinstance(task, Fault)
     else:
-        with pytest.raises(Fault) as fault: agents.check_developer(BAD_DEVELOPERS[reason], spec_of())
+        with pytest.raises(Fault) as fault: develop.check_developer(BAD_DEVELOPERS[reason], spec_of())
         assert fault.value.reason == reason, fault.value
 
 def spec_of() -> TaskSpec:
@@ -238,7 +240,7 @@ def test_five_attempts_are_all_that_the_developer_has(tmp_path):
 @cache
 def built_once() -> dict:
     "What the right developer makes."
-    return agents.check_developer(GOOD['developer'], spec_of())
+    return develop.check_developer(GOOD['developer'], spec_of())
 
 BAD_ENGINEERS = {
     'syntax_error': fenced('def main(:\n'),
@@ -282,14 +284,50 @@ def test_a_small_model_decides_or_is_rejected_with_a_reason(tmp_path):
     smol = load_model(prepare_model())
     lock = threading.Lock()
     def reply(messages):
-        with lock: return generate(smol, [messages], max_new_tokens=60, temperature=.7, seed=len(server.seen))[0].text
+        with lock: return generate(smol, [messages], max_new_tokens=64, temperature=.5, seed=len(server.seen))[0].text
     ended = []
     with Server(reply) as server:
-        for index in range(3):
+        for index in range(1):
             desk = Desk(policy=ChatPolicy(server.endpoint), log_path=tmp_path/'calls.jsonl', index=index)
             try: ended.append(hybrid_spec(desk, 11, index).family)
             except Fault as fault: ended.append(fault.reason)
             assert desk.totals()['n_calls'] == len(desk.calls) >= 2
     rows = [json.loads(line) for line in Path(tmp_path/'calls.jsonl').read_text().splitlines()]
-    assert len(rows) == len(server.seen) and {r['index'] for r in rows} == {0, 1, 2}
+    assert len(rows) == len(server.seen) and {r['index'] for r in rows} == {0}
     assert any('.' in end for end in ended), (ended, [(r['role'], r['outcome']) for r in rows])
+
+# ---------------------------------------------------------------- corpora and the command line
+
+def run_cli(capsys, *args):
+    with pytest.raises(SystemExit) as stop: cli.main([str(a) for a in args])
+    out, err = capsys.readouterr()
+    return stop.value.code, out, err
+
+def test_a_corpus_by_agents_counts_its_costs(tmp_path, capsys):
+    with agents_server(developer=[BAD_DEVELOPERS['no_code']]*5 + [BAD_DEVELOPERS['crash']]) as server:
+        args = ['--n', 1, '--out', tmp_path/'c', '--author', 'agents', '--chat', server.endpoint.removeprefix('chat:'), '--price', '1/2', '--workers', 1]
+        code, out, err = run_cli(capsys, 'sand', 'generate', *args)
+    assert code == 0, err
+    assert 'of 2 candidates' in out
+    corpus = load_corpus(tmp_path/'c')
+    assert corpus.funnel.select('stage', 'reason').rows() == [('develop', 'no_code'), ('accepted', 'ok')]
+    code, out, _ = run_cli(capsys, 'sand', 'stats', tmp_path/'c', '--json')
+    said = json.loads(out)
+    assert [row['n'] for row in said['funnel']] == [2, 1, 1, 1] and [row['paper_n'] for row in said['funnel']] == [1200, 1119, 1106, 912]
+    n_calls = 4 + 5 + 4 + 2 + 1 + 1
+    assert said['cost']['n_calls'] == n_calls == len((tmp_path/'c'/'agent_calls.jsonl').read_text().splitlines())
+    assert said['cost']['cost'] == pytest.approx(n_calls*(100 + 20)/1e6)
+    assert run_cli(capsys, 'sand', 'verify', tmp_path/'c')[0] == 0
+    assert 'evaluator runs' in run_cli(capsys, 'sand', 'stats', tmp_path/'c')[1]
+
+def test_a_server_that_is_gone_is_our_fault_and_one_line(tmp_path, capsys):
+    with agents_server() as server: endpoint = server.endpoint
+    code, _, err = run_cli(capsys, 'sand', 'generate', '--n', 1, '--out', tmp_path/'c', '--author', 'hybrid', '--chat', endpoint, '--workers', 1)
+    assert code == 1 and 'is the server running' in err and len(err.strip().splitlines()) == 1
+
+@pytest.mark.parametrize('args,said', [
+    ('--author wizard', 'expected one of'), ('--author agents', '--chat URL#MODEL'), ('--chat http://x#y', 'only by them'), ('--profile fair', 'balanced, paper'),
+    ('--author hybrid --chat nowhere', 'URL#MODEL'), ('--split 3', 'two numbers'), ('--split 3/4', 'add up'), ('--split -1/2', 'from 0')])
+def test_wrong_options_are_one_line(tmp_path, capsys, args, said):
+    code, _, err = run_cli(capsys, 'sand', 'generate', '--n', 1, '--out', tmp_path/'c', *args.split(' '))
+    assert code == 2 and said in err and err.count('\n') == 1 and not (tmp_path/'c').exists()

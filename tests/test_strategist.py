@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from sandsmith.core import SpecError, checkout_dir
+from sandsmith.sand.checkout import import_checkout
 from sandsmith.sand.spec import draw_spec, family_names, get_family, load_domains, write_spec, mutations_by
 from sandsmith.sand.strategist import carriers, kind_of, load_seeds, mix_shares, mutation_menu, plan_task, spec_schema
 
@@ -73,3 +74,42 @@ def test_the_committed_schema_is_current():
     assert json.loads(path.read_text(encoding='utf-8')) == schema, 'write it again by spec_schema()'
     fields = [*schema['properties'].values(), *(f for d in schema['$defs'].values() for f in d['properties'].values())]
     assert all(f.get('description') for f in fields)
+
+# ---------------------------------------------------------------- a checkout
+
+GRADERS = {
+    'plain-mae': ('from sklearn.metrics import mean_absolute_error\ndef grade(s, a): return mean_absolute_error(a, s)', 'mae', 'min'),
+    'kappa': ('from sklearn.metrics import cohen_kappa_score as k\ndef grade(s, a): return k(a, s, weights="quadratic")', 'qwk', 'max'),
+    'error': ('from sklearn.metrics import accuracy_score\ndef grade(s, a): return 1 - accuracy_score(a, s)', 'top1_error', 'min'),
+    'macro': ('from sklearn.metrics import f1_score\ndef grade(s, a): return f1_score(a, s, average="macro")', 'macro_f1', 'max'),
+    'columns': ('from sklearn.metrics import roc_auc_score\ndef grade(s, a): return sum(roc_auc_score(a[c], s[c]) for c in a)', 'mean_column_auc', 'max'),
+    'words': ('from Levenshtein import distance\ndef grade(s, a): return distance(a, s)', 'levenshtein', 'min'),
+    'beside': ('from .own_dice import score\ndef grade(s, a): return score(a, s)', 'dice', 'max')}
+
+@pytest.fixture
+def checkout(tmp_path):
+    "A small made-up mle-bench, whose labels of metrics are all wrong."
+    for name, (code, _, _) in GRADERS.items():
+        folder = tmp_path/'mlebench'/'competitions'/name
+        folder.mkdir(parents=True)
+        (folder/'grade.py').write_text(code + '\n')
+        (folder/'config.yaml').write_text('grader:\n  name: brier\n')
+        (folder/'description.md').write_text('Photographs in train/*.jpg' if name == 'kappa' else 'See train.csv')
+    (tmp_path/'mlebench'/'competitions'/'beside'/'own_dice.py').write_text('def dice(a, b): return 1\ndef score(a, b): return dice(a, b)\n')
+    (tmp_path/'experiments'/'splits').mkdir(parents=True)
+    (tmp_path/'experiments'/'splits'/'low.txt').write_text('kappa\n')
+    return tmp_path
+
+def test_metrics_come_from_the_code(checkout):
+    found = import_checkout(checkout)
+    assert found.problems == {} and len(found.cards) == len(GRADERS)
+    assert {c.id: (c.dna.metric, c.dna.direction) for c in found.cards} == {name: want for name, (_, *rest) in GRADERS.items() for want in [tuple(rest)]}
+    kappa, = (c for c in found.cards if c.id == 'kappa')
+    assert (kappa.split, kappa.dna.modality, kappa.dna.task_type) == ('low', 'image', 'classification')
+
+def test_what_cannot_be_read_is_reported(checkout):
+    for name, code in (('plain-mae', 'def grade(:'), ('words', 'def grade(s, a): return vibes(s)')):
+        (checkout/'mlebench'/'competitions'/name/'grade.py').write_text(code)
+    found = import_checkout(checkout)
+    assert set(found.problems) == {'plain-mae', 'words'} and 'add its card by hand' in found.problems['words']
+    with pytest.raises(SpecError, match='root of an mle-bench clone'): import_checkout(checkout/'experiments')

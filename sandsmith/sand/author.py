@@ -327,4 +327,5 @@ def wrap_task(
         'thresholds': dict(thresholds), 'calibration': dict(record), 'versions': task_versions()}
     task['task_id'] = task_id_of(task)
     title = 'Rebuild the task folder: python generate_task_env.py --out DIR'
-    return task['task_id'], compose_script(title, [wrap_files, run_wrapped], {'TASK': task, 'TEXTS': dict(texts)}, 'run_wrapped(TASK, TEXTS)')
+    constants = {'TASK': task, 'TEXTS': dict(texts)}
+    return task['task_id'], compose_script(title, [wrap_files, run_wrapped], constants, 'run_wrapped(TASK, TEXTS)')

@@ -8,7 +8,7 @@ __all__ = ['T', 'M', 'Fault', 'Desk', 'ask_until', 'find_json', 'read_reply', 'R
 
 # %% ../../nbs/16a_sand.hybrid.ipynb #cell-3
 import json, os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,8 +48,8 @@ class Desk:
         "What the candidate took so far."
         def total(name: str) -> Any: return sum(c[name] or 0 for c in self.calls)
         has_price = any(c['cost'] is not None for c in self.calls)
-        return {'n_calls': len(self.calls), 'n_prompt_tokens': total('n_prompt_tokens'), 'n_completion_tokens': total('n_completion_tokens'),
-                'cost': float(total('cost')) if has_price else None}
+        tokens = {name: total(name) for name in ('n_prompt_tokens', 'n_completion_tokens')}
+        return {'n_calls': len(self.calls), **tokens, 'cost': float(total('cost')) if has_price else None}
 
 # %% ../../nbs/16a_sand.hybrid.ipynb #cell-7
 T = TypeVar('T')
@@ -126,25 +126,36 @@ def _pick(name: str, number: int, options: Sequence[T]) -> T:
 # %% ../../nbs/16a_sand.hybrid.ipynb #cell-13
 _SYSTEM = 'You plan small machine-learning competitions. Answer with one JSON object on one line and nothing else.'
 
-def rule_messages(plan: Plan, rules: Sequence[str], rng: np.random.Generator) -> list[dict[str, Any]]:
+def _dialogue(example: str, answer: Mapping[str, Any], question: str) -> list[dict[str, Any]]:
+    "A worked question and the real one: small models copy a form rather than follow a description."
+    turns = (('system', _SYSTEM), ('user', example), ('assistant', json.dumps(answer)), ('user', question))
+    return [{'role': role, 'content': text} for role, text in turns]
+
+def rule_messages(plan: Plan, rules: Sequence[str]) -> list[dict[str, Any]]:
     "Ask for an industry and a rule."
-    example = {'industry': int(rng.integers(1, 6)), 'rule': int(rng.integers(1, len(rules) + 1))}
+    def ask(structure: str, industries: Sequence[str], names: Sequence[str]) -> str:
+        return (f'The data: {structure}.\n\n{_numbered("Industries", industries)}\n\n{_numbered("Rules", names)}\n\n'
+                'Choose an industry that could produce such data, and a rule. Reply like {"industry": 1, "rule": 1}')
     words = [f'{name.split(".")[1].replace("_", " ")} ({get_family(name).task_type})' for name in rules]
-    industries = [f'{s.industry}: {s.justification}' for s in plan.scenarios]
-    ask = (f'The original task: {plan.dna.structure}; {plan.dna.modality}, {plan.dna.task_type}.\n\n{_numbered("Industries", industries)}\n\n'
-           f'{_numbered("Rules", words)}\n\nChoose one industry and one rule that suit each other. A reply looks like this:\n{json.dumps(example)}')
-    return [{'role': 'system', 'content': _SYSTEM}, {'role': 'user', 'content': ask}]
+    return _dialogue(ask('photographs of plates', ['Fishing', 'Baking', 'Mining'], ['count (regression)', 'grade (ordinal)']),
+                     {'industry': 2, 'rule': 1}, ask(plan.dna.structure, [s.industry for s in plan.scenarios], words))
+
+def _draw_details(rng: np.random.Generator, title: str, n_metrics: int, n_mutations: int) -> dict[str, Any]:
+    "A reply to show the form."
+    return {'title': title, 'metric': int(rng.integers(1, n_metrics + 1)), 'n_train': int(rng.integers(50, 201)),
+            'mutations': sorted((rng.permutation(n_mutations)[:3] + 1).tolist()), 'severities': rng.integers(1, 4, size=3).tolist()}
 
 def detail_messages(industry: str, stems: Sequence[str], metrics: Sequence[str], menu: Sequence[str],
                     rng: np.random.Generator) -> list[dict[str, Any]]:
     "Ask for title, metric, size and mutations."
-    example = {'title': str(rng.choice(stems)), 'metric': int(rng.integers(1, len(metrics) + 1)), 'n_train': int(rng.integers(50, 201)),
-               'mutations': sorted((rng.permutation(len(menu))[:3] + 1).tolist()), 'severities': rng.integers(1, 4, size=3).tolist()}
-    ask = (f'A competition about {industry.lower()} with 50 to 200 training rows.\n\n'
-           f'{_numbered("Metrics", [get_metric(m).title for m in metrics])}\n\n'
-           f'{_numbered("Mutations that make the data dirty", [m.replace("_", " ") for m in menu])}\n\nGive it a catchy title, one metric, '
-           f'a number of training rows, and three mutations, each with a severity from 1 to 3. A reply looks like this:\n{json.dumps(example)}')
-    return [{'role': 'system', 'content': _SYSTEM}, {'role': 'user', 'content': ask}]
+    def ask(about: str, scores: Sequence[str], dirt: Sequence[str], like: Mapping[str, Any]) -> str:
+        return (f'A competition about {about.lower()} with 50 to 200 training rows.\n\n{_numbered("Metrics", scores)}\n\n'
+                f'{_numbered("Mutations", dirt)}\n\nGive it a catchy title, one metric, a number of training rows, and three different '
+                f'mutations that make its data dirty, each with a severity from 1 to 3. Reply like {json.dumps(like)}')
+    dirt = ['typos', 'capitals', 'lost ends', 'label noise']
+    shown, like = _draw_details(rng, 'Rising Dough', 2, 4), _draw_details(rng, str(rng.choice(stems)), len(metrics), len(menu))
+    question = ask(industry, [get_metric(m).title for m in metrics], [m.replace('_', ' ') for m in menu], like)
+    return _dialogue(ask('baking', ['Accuracy', 'Macro-averaged F1'], dirt, shown), shown, question)
 
 # %% ../../nbs/16a_sand.hybrid.ipynb #cell-15
 _N_TRIES = 3
@@ -162,16 +173,18 @@ def hybrid_spec(
     def read_rule(text: str) -> tuple[str, str]:
         c = read_reply(text, RuleChoice)
         return _pick('rule', c.rule, rules), _pick('industry', c.industry, plan.scenarios).domain
-    name, key = ask_until(desk, 'strategist rule', rule_messages(plan, rules, rng), read_rule, n_tries=_N_TRIES)
+    name, key = ask_until(desk, 'strategist rule', rule_messages(plan, rules), read_rule, n_tries=_N_TRIES)
     family, domain = get_family(name), load_domains()[key]
     menu = sorted(mutation_menu(family))
     def read_details(text: str) -> tuple[DetailChoice, dict[str, int], str]:
         c = read_reply(text, DetailChoice)
         wanted = {_pick('mutations', m, menu): s for m, s in zip(c.mutations, c.severities)}
         if len(wanted) != 3 or set(wanted.values()) - {1, 2, 3}:
-            raise Fault('bad_mutations', f'expected three different mutations with severities 1, 2 or 3, got {c.mutations} and {c.severities}')
+            got = f'got {c.mutations} and {c.severities}'
+            raise Fault('bad_mutations', f'expected three different mutations with severities 1, 2 or 3, {got}')
         return c, wanted, _pick('metric', c.metric, family.metrics)
     asked = detail_messages(domain['domain'], domain['titles'], family.metrics, menu, rng)
     chosen, wanted, metric = ask_until(desk, 'strategist details', asked, read_details, n_tries=_N_TRIES)
     with mutations_by(lambda offered: wanted):
-        return write_spec(family, {**domain, 'titles': [chosen.title.strip()]}, seed=seed, index=index, metric=metric, n_train=chosen.n_train)
+        named = {**domain, 'titles': [chosen.title.strip()]}
+        return write_spec(family, named, seed=seed, index=index, metric=metric, n_train=chosen.n_train)

@@ -202,6 +202,7 @@ def check_verdicts(
         yield _problem('insider_below_gold', f"expected {answers.thresholds['gold']} or better, got {score} ({reason})")
     if 'bronze' in verdicts['sample'].tiers: yield _problem('luck_reaches_bronze', 'sample_submission.csv: expected a score below bronze')
 
+# %% ../../nbs/17_sand.verify.ipynb #cell-17
 def check_luck(task: SandTask, answers: Answers) -> Iterator[Problem]:
     "Do random, constant and shuffled submissions stay below bronze?"
     classes = {str(c): i for i, c in enumerate(answers.form['classes'] or ())}
@@ -210,7 +211,7 @@ def check_luck(task: SandTask, answers: Answers) -> Iterator[Problem]:
     for name, rate in luck_rates(task.spec, y, truth, answers.thresholds['bronze']).items():
         if rate > .05: yield _problem('luck_reaches_bronze', f'{name} submissions: expected at most 5 % at bronze, got {rate:.1%}')
 
-# %% ../../nbs/17_sand.verify.ipynb #cell-18
+# %% ../../nbs/17_sand.verify.ipynb #cell-19
 def verify_task(
     task_dir: str | Path, # a task folder
 ) -> list[Problem]: # empty when the task is sound
