@@ -35,7 +35,7 @@ def halves(spec: TaskSpec, n_test: int, seed: int = 0) -> tuple[dict, dict]:
 def test_enough_families_and_domains():
     assert len(NAMES) >= 7
     assert [len(family_names(modality=m)) for m in MODALITIES] >= [4, 2, 2]
-    assert len(load_domains()) >= 12
+    assert len(load_domains()) >= 40
 
 # ---------------------------------------------------------------- drawing
 
@@ -50,12 +50,12 @@ def test_draw_is_pure_and_survives_json(seed, index):
 
 @pytest.mark.parametrize('seed', [5])
 def test_small_corpora_cover_modalities_families_and_read_differently(seed):
-    specs = [draw_spec(seed, i) for i in range(33)]
+    specs = [draw_spec(seed, i) for i in range(42)]
     assert {s.modality for s in specs[:3]} == set(MODALITIES)
     assert len({s.family for s in specs[:6]}) == 6
     assert {s.family for s in specs} == {name for m in MODALITIES for name in family_names(modality=m)}
     assert len({s.domain for s in specs}) == len(load_domains())
-    assert len({(s.title, tuple(s.feature_mapping), s.hidden_rule_logic) for s in specs}) == 33
+    assert len({(s.title, tuple(s.feature_mapping), s.hidden_rule_logic) for s in specs}) == 42
 
 def test_modalities_can_be_chosen():
     assert {draw_spec(0, i, modalities=['text']).modality for i in range(4)} == {'text'}

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['app', 'JSON', 'sand', 'TASK', 'CORPUS', 'smith', 'main', 'run', 'doctor', 'sand_generate', 'sand_verify', 'sand_show',
-           'sand_grade', 'sand_stats', 'tasks', 'check', 'grade']
+           'sand_grade', 'sand_stats', 'sand_seeds', 'tasks', 'check', 'grade']
 
 # %% ../../nbs/61_run.cli.ipynb #cell-3
 import json, sys
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 import typer
 from .. import __version__
-from ..core import SandsmithError, SpecError
+from ..core import PolicyError, SandsmithError, SpecError
 from .bench import bench
 
 # %% ../../nbs/61_run.cli.ipynb #cell-6
@@ -106,23 +106,51 @@ app.add_typer(sand, name='sand')
 TASK = Annotated[Path, typer.Argument(metavar='TASK', exists=True, file_okay=False, help='A task folder.')]
 CORPUS = Annotated[Path, typer.Argument(metavar='DIR', exists=True, file_okay=False, help='A corpus.')]
 
+def _pair(name: str, text: str, kind: type) -> tuple[Any, Any]:
+    try: a, b = map(kind, text.split('/'))
+    except ValueError: raise SpecError(f'--{name} {text}: expected two numbers, as in 7/1') from None
+    if min(a, b) < 0: raise SpecError(f'--{name} {text}: expected numbers from 0')
+    return a, b
+
+def _build_options(n: int, split: str, profile: str, author: str, chat: str, price: str) -> dict[str, Any]: # of `build_corpus`
+    "What the options of `sand generate` say, checked."
+    from sandsmith.chat import Price, parse_endpoint
+    for name, value, known in (('profile', profile, ('balanced', 'paper')), ('author', author, ('compiler', 'hybrid', 'agents'))):
+        if value not in known: raise SpecError(f'--{name} {value}: expected one of {", ".join(known)}')
+    if (author == 'compiler') == bool(chat): raise SpecError('--chat URL#MODEL: needed by the authors hybrid and agents, and only by them')
+    try: endpoint = 'chat:' + '#'.join(parse_endpoint(chat)) if chat else ''
+    except PolicyError as e: raise SpecError(str(e)) from None
+    found: dict[str, Any] = {'profile': profile, 'author': author, 'chat': endpoint}
+    if split and sum(_pair('split', split, int)) != n: raise SpecError(f'--split {split}: expected two numbers that add up to --n {n}')
+    if split: found['n_validation'] = _pair('split', split, int)[1]
+    if price: found['price'] = Price(**dict(zip(('prompt', 'completion'), _pair('price', price, float))))
+    return found
+
+# %% ../../nbs/61_run.cli.ipynb #cell-14
 @sand.command('generate')
 def sand_generate(
     out: Annotated[Path, typer.Option(help='Folder of the corpus.')],
     n: Annotated[int, typer.Option('--n', min=1, help='How many tasks.')],
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    split: Annotated[str, typer.Option(metavar='A/B', help='Tasks for training and validation, A + B = n.  [default: one in eight]')] = '',
+    profile: Annotated[str, typer.Option(help='Mix of tasks: balanced or paper.')] = 'balanced',
+    author: Annotated[str, typer.Option(help='compiler (no model), hybrid (a model decides), agents (models write all).')] = 'compiler',
+    chat: Annotated[str, typer.Option(metavar='URL#MODEL', help="The author's model, behind an OpenAI-compatible endpoint.")] = '',
+    price: Annotated[str, typer.Option(metavar='IN/OUT', help='Price of a million tokens, so that the cost is recorded.')] = '',
     workers: Annotated[int, typer.Option(min=1, help='Processes; the tasks are the same whatever their number.')] = 2,
     resume: Annotated[bool, typer.Option('--resume', help='Go on with the corpus in --out.')] = False,
     as_json: JSON = False,
 ) -> None:
-    "Make a corpus of verified tasks, without a model."
+    "Make a corpus of verified tasks, by default without a model."
     from rich.console import Console
     from rich.progress import Progress
     from sandsmith.sand.corpus import build_corpus
+    how = _build_options(n, split, profile, author, chat, price)
     if not resume and out.is_dir() and any(out.iterdir()): raise SpecError(f'{out} is not empty: go on with its corpus by --resume')
     with Progress(console=Console(stderr=True), transient=True) as bar:
         line = bar.add_task('tasks', total=n)
-        corpus = build_corpus(out, n=n, seed=seed, workers=workers, progress=lambda done, _, note: bar.update(line, completed=done))
+        corpus = build_corpus(out, n=n, seed=seed, workers=workers, **how,
+                              progress=lambda done, _, note: bar.update(line, completed=done))
     if as_json: _print_json({'dir': str(out), 'n': len(corpus.tasks), 'candidates': len(corpus.funnel)})
     else: print(f'{len(corpus.tasks)} tasks of {len(corpus.funnel)} candidates in {out}')
 
@@ -172,20 +200,40 @@ def sand_grade(task_dir: TASK, submission: Path, as_json: JSON = False) -> None:
 # %% ../../nbs/61_run.cli.ipynb #cell-18
 @sand.command('stats')
 def sand_stats(folder: CORPUS, as_json: JSON = False) -> None:
-    "Count the tasks of a corpus by kind, and its candidates by outcome."
+    "Count the tasks of a corpus by kind and its candidates by outcome, beside the funnel of the paper."
     from collections import Counter
     from sandsmith.look.frames import ladder_positions, tasks_frame
-    from sandsmith.sand.corpus import load_corpus
+    from sandsmith.sand.corpus import funnel_stages, load_corpus, read_costs
     corpus = load_corpus(folder)
     tasks = tasks_frame(corpus.tasks)
     counts = {name: dict(sorted(Counter(tasks[name]).items())) for name in ('modality', 'task_type', 'family', 'metric')}
     outcomes = Counter(f'{stage}: {reason}' for stage, reason in corpus.funnel.select('stage', 'reason').iter_rows())
     n_broken = ladder_positions(tasks).filter(ladder_positions(tasks)['problem'] != '').height
-    found = {'n_tasks': len(tasks), 'n_broken_ladders': n_broken, **counts, 'candidates': dict(outcomes.most_common())}
-    if as_json: return _print_json(found)
+    found = {'n_tasks': len(tasks), 'n_broken_ladders': n_broken, **counts, 'candidates': dict(outcomes.most_common()),
+             'cost': read_costs(folder)}
+    if as_json: return _print_json({**found, 'funnel': funnel_stages(corpus.funnel)})
     for name, value in found.items():
         text = ', '.join(f'{k} {v}' for k, v in value.items()) if isinstance(value, dict) else value
         print(f'{name:<18}{text}')
+    print(f'{"funnel":<18}{"here":>8}{"":>9}{"paper":>8}')
+    for row in funnel_stages(corpus.funnel):
+        print(f'{row["stage"]:<18}{row["n"]:>8}{row["share"]:>9.1%}{row["paper_n"]:>8}{row["paper_share"]:>9.1%}')
+
+@sand.command('seeds')
+def sand_seeds(
+    checkout: Annotated[Path, typer.Argument(metavar='MLE_BENCH_CHECKOUT', exists=True, file_okay=False, help='A clone of mle-bench.')],
+    out: Annotated[Path | None, typer.Option(help='Write the cards to this JSON file.')] = None,
+    as_json: JSON = False,
+) -> None:
+    "Read the competitions of an mle-bench checkout as seed cards; metrics come from the code that grades."
+    from sandsmith.core import write_atomic
+    from sandsmith.sand.checkout import cards_json, import_checkout
+    found = import_checkout(checkout)
+    if out: write_atomic(out, cards_json(found.cards))
+    if as_json: return _print_json({'cards': json.loads(cards_json(found.cards)), 'problems': found.problems})
+    for card in found.cards: print(f'{card.id}: {card.dna.modality}, {card.dna.task_type}, {card.dna.metric} ({card.dna.direction})')
+    for name, problem in found.problems.items(): print(f'{name}: not read: {problem}')
+    print(f'{len(found.cards)} cards, {len(found.problems)} not read' + (f', written to {out}' if out else ''))
 
 # %% ../../nbs/61_run.cli.ipynb #cell-20
 smith = typer.Typer(help='Tool-writing tasks: rows, verifier, graders.')

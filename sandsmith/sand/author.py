@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['compose_script', 'evaluate_submission', 'run_evaluator', 'compile_evaluator', 'solve_task', 'compile_insider',
            'write_description', 'build_files', 'run_generator', 'task_id_of', 'task_versions', 'compile_task',
-           'rebuild_files', 'write_task']
+           'rebuild_files', 'write_folder', 'write_task', 'wrap_files', 'run_wrapped', 'wrap_task']
 
 # %% ../../nbs/15_sand.author.ipynb #cell-3
 import argparse, hashlib, inspect, io, json, os, pprint, re, shutil, sys, tempfile
@@ -290,13 +290,12 @@ def rebuild_files(
         raise SpecError(f'generate_task_env.py: expected it to write a task folder, got {result.status}: {result.stderr[-300:].strip()}')
     return {name.removeprefix('task/'): data for name, data in result.files.items()}
 
-def write_task(
-    spec: TaskSpec,
-    calibration: Calibration, # an accepted one
+def write_folder(
+    task_id: str,
+    script: str, # its generate_task_env.py
     out_dir: str | Path, # the folder is made in here, under the task's id
 ) -> SandTask: # the finished task
-    "Write the task folder by running its own generating script."
-    task_id, script = compile_task(spec, calibration)
+    "Write a task folder by running its generating script."
     files, out = rebuild_files(script), Path(out_dir)
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out, prefix='.writing-') as d:
@@ -304,3 +303,59 @@ def write_task(
         shutil.rmtree(out/task_id, ignore_errors=True)
         os.replace(Path(d, task_id), out/task_id)
     return load_task(out/task_id)
+
+def write_task(
+    spec: TaskSpec,
+    calibration: Calibration, # an accepted one
+    out_dir: str | Path, # the folder is made in here, under the task's id
+) -> SandTask: # the finished task
+    "Write the folder of a calibrated spec."
+    return write_folder(*compile_task(spec, calibration), out_dir)
+
+# %% ../../nbs/15_sand.author.ipynb #cell-31
+def wrap_files(
+    task: dict, # content of task.json, but for the hashes
+    texts: dict, # 'developer', 'evaluator', 'description'
+    script: bytes, # this script
+) -> dict: # relative path → bytes
+    "All files of the task folder of a written generator, which makes public/ and hidden/."
+    import subprocess, sys, tempfile
+    with tempfile.TemporaryDirectory() as d:
+        Path(d, 'developer.py').write_text(texts['developer'], encoding='utf-8')
+        subprocess.run([sys.executable, 'developer.py', '--out', 'made'], cwd=d, check=True, stdout=subprocess.DEVNULL)
+        made = {str(p.relative_to(f'{d}/made')): p.read_bytes() for p in sorted(Path(d, 'made').rglob('*')) if p.is_file()}
+    def pretty(data: dict) -> bytes:
+        return (json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + '\n').encode()
+    files = {name: data for name, data in made.items() if name.startswith('public/')}
+    files |= {'public/description.md': texts['description'].encode(), 'private/answer.csv': made['hidden/answer.csv'],
+              'private/threshold.json': pretty({f'{tier}_threshold': value for tier, value in task['thresholds'].items()}),
+              'private/evaluator.py': texts['evaluator'].encode(), 'private/generate_task_env.py': script}
+    hashes = {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)}
+    return {**files, 'task.json': pretty({**task, 'files': hashes})}
+
+def run_wrapped(task: dict, texts: dict) -> None:
+    "Command line of such a generator."
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--out', required=True, help='folder to write')
+    out = Path(parser.parse_args().out)
+    for name, data in wrap_files(task, texts, Path(__file__).read_bytes()).items():
+        (out/name).parent.mkdir(parents=True, exist_ok=True)
+        (out/name).write_bytes(data)
+
+# %% ../../nbs/15_sand.author.ipynb #cell-32
+def wrap_task(
+    spec: TaskSpec,
+    form: Mapping[str, Any], # the form of a submission
+    thresholds: Mapping[str, float], # median, bronze, silver, gold
+    record: Mapping[str, Any], # what is known of the ladder, JSON data
+    texts: Mapping[str, str], # 'developer', 'evaluator', 'description'
+) -> tuple[str, str]: # (task id, Python source of generate_task_env.py)
+    "Compose the generating script around what a model wrote."
+    task: dict[str, Any] = {
+        'spec': spec.model_dump(), 'metric': spec.metric, 'direction': spec.evaluation_specs['direction'], 'submission': dict(form),
+        'sizes': {'n_train': spec.n_train, 'n_feedback': spec.n_feedback, 'n_reward': spec.n_reward}, 'seeds': {}, 'author': 'agents',
+        'thresholds': dict(thresholds), 'calibration': dict(record), 'versions': task_versions()}
+    task['task_id'] = task_id_of(task)
+    title = 'Rebuild the task folder: python generate_task_env.py --out DIR'
+    constants = {'TASK': task, 'TEXTS': dict(texts)}
+    return task['task_id'], compose_script(title, [wrap_files, run_wrapped], constants, 'run_wrapped(TASK, TEXTS)')

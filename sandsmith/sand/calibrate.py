@@ -250,7 +250,7 @@ def predict_population(
     files = {f'{k}/{name}': data for k, draw in enumerate(rows.draws) for name, data in draw['files'].items()}
     def load_file(name: str) -> bytes: return rows.train['files'][name] if name in rows.train['files'] else files[name]
     def label(k: int, name: str, cell: Any) -> Any:
-        is_ours = name == rows.form['group'] or isinstance(cell, str) and cell in rows.draws[k]['files']
+        is_ours = name == rows.form['group'] or (isinstance(cell, str) and cell in rows.draws[k]['files'])
         return f'{k}/{cell}' if is_ours else cell
     test = {name: [label(k, name, cell) for k, draw in enumerate(rows.draws) for cell in draw['columns'][name]]
             for name in rows.train['columns']}
