@@ -188,7 +188,7 @@ def reference_answer(row):
     if row.category == 'polynomial_equations':
         import numpy as np
         return [float(r.real) for r in np.roots(a['coefficients']) if abs(r.imag) < 1e-6]
-    if row.category == 'polynomial_multiplication': return a['expression']
+    if row.category == 'polynomial_multiplication': return compute_answer(row.category, a)
     if row.category == 'tower_of_hanoi':
         def carry(n, start, end):
             spare = 6 - start - end
@@ -243,6 +243,12 @@ def test_changed_golds_score_zero(category, change):
             wrong = change(row.answer)
             if wrong not in ('', row.answer) and not (category == 'bitwise_arithmetic' and wrong.lstrip('-').isdigit()):
                 assert grade_answer(row, wrong)[0] == 0.0, (row, wrong)
+
+
+@pytest.mark.parametrize('row', _DRAWS['polynomial_multiplication', 'evaluation'].rows[:6], ids=lambda row: row.id)
+def test_handing_back_a_product_is_no_answer(row):
+    assert grade_answer(row, row.args['expression']) == (0.0, 'not multiplied out')
+    assert grade_answer(row, f'({row.answer})*(1 + 0)')[0] == 0.0
 
 
 def test_hanoi_with_a_detour_scores_zero():
@@ -302,8 +308,10 @@ def test_cache_hit_equals_fresh_and_damage_is_repaired(tmp_path, monkeypatch):
     monkeypatch.setenv('SANDSMITH_CACHE', str(tmp_path))
     fresh = generate_rows('caesar_cipher', 'induction', 5, 9)
     assert draw_rows('caesar_cipher', 'induction', 5, 9) == fresh
-    path, = (tmp_path/'rows').iterdir()
+    path, = (tmp_path/'rows').glob('caesar*')
     written = path.read_bytes()
+    first, kept = draw_rows('base_conversion', 'induction', 3, 9), draw_rows('base_conversion', 'induction', 3, 9)
+    assert [list(row.args) for row in first.rows] == [list(row.args) for row in kept.rows] == [['number', 'from_base', 'to_base']]*3
     assert draw_rows('caesar_cipher', 'induction', 5, 9) == fresh and rows('caesar_cipher', 'induction', 5, 9) == list(fresh.rows)
     for damage in (b'', written[:-30], written.replace(b'"answer":"', b'"answer":"X', 1), b'[]\n', b'\xff'):
         path.write_bytes(damage)

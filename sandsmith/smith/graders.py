@@ -58,8 +58,21 @@ def _grade_text(answer: Any, row: Row) -> str:
     text = ' '.join(_read_text(answer).split())
     return '' if text == ' '.join(row.answer.split()) else f'expected {row.answer!r:.60}, got {text!r:.60}'
 
+def _has_sum(node: ast.expr) -> bool:
+    "Whether an expression is a sum, signs and brackets aside."
+    if isinstance(node, ast.UnaryOp): return _has_sum(node.operand)
+    return isinstance(node, ast.BinOp) and (isinstance(node.op, ast.Add | ast.Sub) or _has_sum(node.left) or _has_sum(node.right))
+
+def _has_product_of_sums(node: ast.expr) -> bool:
+    "Whether anything but numbers and powers of letters is multiplied."
+    if isinstance(node, ast.UnaryOp): return _has_product_of_sums(node.operand)
+    if not isinstance(node, ast.BinOp): return False
+    if isinstance(node.op, ast.Add | ast.Sub): return _has_product_of_sums(node.left) or _has_product_of_sums(node.right)
+    return _has_sum(node)
+
 def _grade_polynomial(answer: Any, row: Row) -> str:
-    "Same polynomial, expanded or not."
+    "Same polynomial, multiplied out: handing back the question is no answer."
+    if _has_product_of_sums(_parse_expression(_read_text(answer).replace('^', '**'))): return 'not multiplied out'
     return '' if read_polynomial(_read_text(answer)) == read_polynomial(row.answer) else f'not equal to {row.answer:.60}'
 
 # %% ../../nbs/20a_smith.graders.ipynb #cell-11

@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
-from .reading import _parse_expression, read_bitwise
+from .reading import _parse_expression, read_bitwise, read_polynomial
 
 # %% ../../nbs/20b_smith.items.ipynb #cell-6
 _OWN = ('puzzle24', 'chinese_theorem')
@@ -213,7 +213,13 @@ def _who_is_who(names: list[str], statements: list[str], roles: list[str]) -> st
               if all(_is_true(f, dict(zip(names, marks))) == mark for f, mark in zip(formulas, marks))]
     return ', '.join(f'{n} is a {roles[0 if mark else 1]}' for n, mark in zip(names, worlds[0])) if len(worlds) == 1 else ''
 
-# %% ../../nbs/20b_smith.items.ipynb #cell-22
+# %% ../../nbs/20b_smith.items.ipynb #cell-21
+def _expand(expression: str) -> str:
+    "A polynomial multiplied out."
+    terms = ['*'.join([f'({c})', *(f'{name}**{power}' for name, power in monomial)]) for monomial, c in read_polynomial(expression).items()]
+    return ' + '.join(terms) or '0'
+
+# %% ../../nbs/20b_smith.items.ipynb #cell-23
 _ANSWERS: dict[str, Callable[[dict], str]] = {
     'bitwise_arithmetic': lambda a: hex(read_bitwise(a['expression'])),
     'count_bits': lambda a: str(a['n'].bit_count()),
@@ -221,7 +227,7 @@ _ANSWERS: dict[str, Callable[[dict], str]] = {
     'gcd': lambda a: str(math.gcd(*a['numbers'])),
     'isomorphic_strings': lambda a: str(
         len(a['a']) == len(a['b']) and len(set(zip(a['a'], a['b']))) == len(set(a['a'])) == len(set(a['b']))),
-    'polynomial_multiplication': lambda a: a['expression'],
+    'polynomial_multiplication': lambda a: _expand(a['expression']),
     'knights_knaves': lambda a: _who_is_who(**a),
     'complex_arithmetic': lambda a: _divide(**a),
     'time_intervals': _interval,
@@ -233,7 +239,7 @@ _ANSWERS: dict[str, Callable[[dict], str]] = {
     'calendar_arithmetic': lambda a: _on_calendar(**a),
 }
 
-# %% ../../nbs/20b_smith.items.ipynb #cell-23
+# %% ../../nbs/20b_smith.items.ipynb #cell-24
 def compute_answer(
     category: str,
     args: dict, # canonical arguments
