@@ -58,8 +58,8 @@ def test_any_reply_is_marks_or_an_error_of_ours(reply):
 @pytest.mark.parametrize('category', CATEGORIES)
 def test_typed_references_please_and_one_opaque_string_does_not(category):
     typed, asked = (rule_marks(reference_tool(category, i), _ROW) for i in ('typed', 'solve_question'))
-    assert typed == rule_marks(reference_tool(category), _ROW) and typed['overall_quality'] >= 3
-    assert asked['code_clarity'] == 1 and sum(asked.values()) < sum(typed.values())
+    assert typed == rule_marks(reference_tool(category), _ROW) and typed['overall_quality'] >= 2
+    assert asked['code_clarity'] == 1 and sum(asked.values()) <= sum(typed.values())
 
 
 @pytest.mark.parametrize('old, new, mark', [

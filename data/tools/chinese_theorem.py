@@ -4,7 +4,7 @@ def find_number(remainders, moduli, limit):
         while found % m != r:
             found += step
         step *= m
-    return found
+    return found if found < limit else None
 
 
 # from the question alone

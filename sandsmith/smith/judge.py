@@ -19,8 +19,9 @@ from .tool import Tool, ToolVerdict
 RUBRIC = '''You review tools: one Python function and the OpenAI tool schema through which a model will call it without seeing the code.
 Judge what you can see. Do not run the code in your head.
 
-1. Hard rules. The schema's name must stand in the code, letter for letter, as a top-level def. Its properties must be the function's parameters,
-   and required must list those without a default. If a rule is broken, schema_code_alignment and overall_quality are 0; stop there.
+1. Hard rules. The schema's name must stand in the code, letter for letter, as a top-level def. Its properties must be the
+   function's parameters, and required must list those without a default. If a rule is broken,
+   schema_code_alignment and overall_quality are 0; stop there.
 2. Look for faults: unfinished branches, pass, TODO, code that was cut off; answers or sizes of the examples written into the code; regular
    expressions where a parser is needed; bare except that hides errors; a method that does not fit the task.
 3. Compare with the questions. Code that handles only some of their kind is inadequate, however clean: code_correctness is at most 2.
@@ -29,8 +30,8 @@ Judge what you can see. Do not run the code in your head.
 Marks, whole numbers 0 to 5:
 code_correctness       0 nothing runs, 1 wrong method or cut off, 2 some cases only, 3 sound with small gaps, 4 all cases, 5 and checks
                        its input
-code_clarity           0 no function, 1 cryptic name or one opaque string, 2 generic name or a bundle of values, 3 a telling name, 4 and one typed
-                       parameter a value, 5 and callable without an example
+code_clarity           0 no function, 1 cryptic name or one opaque string, 2 generic name or a bundle of values, 3 a telling
+                       name, 4 and one typed parameter a value, 5 and callable without an example
                        (a wrapper around the function that does the work: at most 2)
 schema_quality         0 none, 1 types or required wrong, 2 vague, 3 adequate, 4 precise, 5 with formats, ranges and examples
 schema_code_alignment  0 another function, 1 names or types contradict, 2 promises what the code does not do, 3 promises too much,
@@ -39,7 +40,7 @@ overall_quality        would a model get right answers with it? Never more than 
 '''
 
 # %% ../../nbs/23_smith.judge.ipynb #cell-7
-EXAMPLES = '''A. count_ones(n: int) returns bin(n).count("1"); the schema has n, integer, described. -> 4, 4, 4, 5, 4: general; no check for n < 0.
+EXAMPLES = '''A. count_ones(n: int) returns bin(n).count("1"); the schema describes n, an integer. -> 4, 4, 4, 5, 4: general; negative n?
 B. solve_quadratic(a, b, c), typed, documented, for a question of degree five. -> 1, 4, 4, 2, 1: handsome, and cannot do the task.
 C. solve_equation(s) hands any string to sympy and returns the real roots. -> 3, 1, 1, 4, 2: ugly, and works for every degree.
 D. def find_lcm_of_numbers(a, b) with a schema that names find_lcm. -> 3, 2, 3, 0, 0: no such function; every call fails.
