@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['app', 'JSON', 'sand', 'TASK', 'CORPUS', 'smith', 'main', 'run', 'doctor', 'sand_generate', 'sand_verify', 'sand_show',
-           'sand_grade', 'sand_stats', 'tasks', 'check', 'grade']
+           'sand_grade', 'sand_stats', 'tasks', 'check', 'grade', 'score']
 
 # %% ../../nbs/61_run.cli.ipynb #cell-3
 import json, sys
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 import typer
 from .. import __version__
-from ..core import SandsmithError, SpecError
+from ..core import SandboxError, SandsmithError, SpecError
 
 # %% ../../nbs/61_run.cli.ipynb #cell-6
 app = typer.Typer(name='sandsmith', add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -200,7 +200,7 @@ def _read_jsonl(path: Path, *names: str) -> list[dict[str, Any]]: # objects that
 
 @smith.command()
 def tasks(
-    category: Annotated[str, typer.Option(help='One of the 13 training categories.')],
+    category: Annotated[str, typer.Option(help='One of the 23 categories.')],
     band: Annotated[str, typer.Option(help='induction or evaluation')],
     n: Annotated[int, typer.Option('--n', min=1)],
     seed: int = 0,
@@ -248,3 +248,38 @@ def grade(
     if as_json: _print_json([{'id': name, 'score': score, 'why': why} for name, score, why in marks])
     else:
         for name, score, why in marks: print(f'{name}: {score:g} {why}')
+
+# %% ../../nbs/61_run.cli.ipynb #cell-21
+@smith.command()
+def score(
+    response: Annotated[Path, typer.Argument(metavar='RESPONSE', exists=True, dir_okay=False, help='A build response.')],
+    category: Annotated[str, typer.Option(help='One of the 23 categories.')],
+    seed: Annotated[int, typer.Option(min=0, help='Draws the hidden questions.')] = 0,
+    n_hidden: Annotated[int, typer.Option('--k', min=1, max=80, help='Hidden questions.')] = 16,
+    interface: Annotated[str, typer.Option(help='typed or solve_question')] = 'typed',
+    as_json: JSON = False,
+) -> None:
+    "Score one build response on hidden questions; exit code 1 when it cannot be used."
+    from sandsmith.rl.reward import reward
+    from sandsmith.smith.build import draw_build_rows
+    from sandsmith.smith.judge import score_build
+    from sandsmith.trace import Trajectory
+    if interface not in ('typed', 'solve_question'): raise SpecError(f'--interface: expected typed or solve_question, got {interface!r}')
+    row = draw_build_rows([category], n=1, seed=seed, split='heldout', n_hidden=n_hidden, interface=interface)[0] # type: ignore[arg-type]
+    verdict = score_build(response.read_text(encoding='utf-8', errors='replace'), row)
+    if verdict.status == 'unscored': raise SandboxError(f'{response}: could not be scored: {verdict.facts.get("error", verdict.reason)}')
+    said = Trajectory(task_id=row.id, policy='file', seed=seed, messages=(), turns=(), stop_reason='submitted')
+    paid = reward(verdict, said, preset='build')
+    _print_score(row, verdict, paid, as_json)
+    if verdict.facts['step1_fail']: raise typer.Exit(1)
+
+def _print_score(row: Any, verdict: Any, paid: Any, as_json: bool) -> None:
+    flags = {name: verdict.facts[name] for name in _FLAGS} | {'reasons': verdict.facts['reasons']}
+    questions = [{'id': r.id, 'question': r.question, 'gold': r.answer, 'right': ok} for r, ok in zip(row.hidden, verdict.facts['right'])]
+    components = {name: vars(c) for name, c in paid.components.items()}
+    if as_json: return _print_json({'category': row.category, 'verdict': flags, 'questions': questions, 'judge': verdict.facts['judge'],
+                                    'components': components, 'total': paid.total})
+    print('verdict    ' + (', '.join(f for f in _FLAGS[:-1] if flags[f]) or ('ok' if flags['format_ok'] else 'format')))
+    for reason in flags['reasons']: print(f'           {reason}')
+    for name, c in components.items(): print(f'{name:<11}{c["value"]:.3g} × {c["weight"]:g}   {c["reason"]}')
+    print(f'total      {paid.total:g}')
