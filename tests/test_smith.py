@@ -7,8 +7,10 @@ from hypothesis import given, settings, strategies as st
 
 from sandsmith.core import GradeError, SpecError
 from sandsmith.smith.graders import Row, grade_answer, read_arguments, read_polynomial
+from sandsmith.smith.items import compute_answer, draw_item
 from sandsmith.smith.tasks import (
-    BANDS, CATEGORY_ARGS, SEEN, bind_arguments, draw_rows, generate_rows, rows, rows_to_jsonl)
+    BANDS, CATEGORIES, CATEGORY_ARGS, SEEN, UNSEEN, bind_arguments, check_disjoint, draw_rows, generate_rows, prepare_rows, rows,
+    rows_to_jsonl)
 from sandsmith.smith.tool import Tool, parse_response, verify
 
 _CASES = [json.loads(line) for line in (Path(__file__).parent/'cases/verifier_cases.jsonl').read_text(encoding='utf-8').splitlines()]
@@ -127,7 +129,7 @@ def test_verify_never_raises(text):
 
 # --- questions and graders
 
-_DRAWS = {(category, band): generate_rows(category, band, 20, 5) for category in SEEN for band in BANDS}
+_DRAWS = {(category, band): generate_rows(category, band, 20, 5) for category in CATEGORIES for band in BANDS}
 
 _MALICIOUS = ["__import__('os').system('touch owned')", '9**9**9', '6*4*1*1', '(' * 5_000, '-' * 19_000 + '1', 'x' * 10**6, '\0\ud800',
               '1e999', '[' * 9_000, 'x' + '**64' * 300, '(a+b+c+d+e)**60', '0.1**60' * 40, '=' * 9_000, ',' * 9_000,
@@ -135,7 +137,7 @@ _MALICIOUS = ["__import__('os').system('touch owned')", '9**9**9', '6*4*1*1', '(
               None, True, float('nan'), float('inf'), 10**5_000, [], {}, [[]], [None] * 10_000, {'A': []}, [1] * 10_000, {'': {'': ''}}]
 
 
-@pytest.mark.parametrize('category', SEEN)
+@pytest.mark.parametrize('category', CATEGORIES)
 @pytest.mark.parametrize('band', BANDS)
 def test_golds_score_one_and_other_golds_zero(category, band):
     found = _DRAWS[category, band].rows
@@ -148,7 +150,7 @@ def test_golds_score_one_and_other_golds_zero(category, band):
         assert grade_answer(row, '')[0] == 0.0 and grade_answer(row, f'{row.answer} or not')[0] == 0.0
 
 
-@pytest.mark.parametrize('category', SEEN)
+@pytest.mark.parametrize('category', CATEGORIES)
 def test_malicious_answers_score_zero(category, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     row = next(row for row in _DRAWS[category, 'evaluation'].rows if row.answer != 'True')
@@ -158,7 +160,7 @@ def test_malicious_answers_score_zero(category, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize('category', SEEN)
+@pytest.mark.parametrize('category', CATEGORIES)
 def test_arguments(category):
     kinds = {'string': str, 'integer': int, 'array': list}
     for band in BANDS:
@@ -170,7 +172,7 @@ def test_arguments(category):
             assert grade_answer(bare, row.answer)[0] == 1.0
 
 
-@pytest.mark.parametrize('category', SEEN)
+@pytest.mark.parametrize('category', CATEGORIES)
 def test_bands_share_no_question(category):
     assert not {row.question for row in _DRAWS[category, 'induction'].rows} & {row.question for row in _DRAWS[category, 'evaluation'].rows}
 
@@ -186,7 +188,7 @@ def reference_answer(row):
     if row.category == 'polynomial_equations':
         import numpy as np
         return [float(r.real) for r in np.roots(a['coefficients']) if abs(r.imag) < 1e-6]
-    if row.category == 'polynomial_multiplication': return a['expression']
+    if row.category == 'polynomial_multiplication': return compute_answer(row.category, a)
     if row.category == 'tower_of_hanoi':
         def carry(n, start, end):
             spare = 6 - start - end
@@ -195,7 +197,7 @@ def reference_answer(row):
     return None
 
 
-@pytest.mark.parametrize('category', SEEN)
+@pytest.mark.parametrize('category', CATEGORIES)
 def test_a_correct_tool_scores_one(category):
     for band in BANDS:
         for row in _DRAWS[category, band].rows:
@@ -243,6 +245,12 @@ def test_changed_golds_score_zero(category, change):
                 assert grade_answer(row, wrong)[0] == 0.0, (row, wrong)
 
 
+@pytest.mark.parametrize('row', _DRAWS['polynomial_multiplication', 'evaluation'].rows[:6], ids=lambda row: row.id)
+def test_handing_back_a_product_is_no_answer(row):
+    assert grade_answer(row, row.args['expression']) == (0.0, 'not multiplied out')
+    assert grade_answer(row, f'({row.answer})*(1 + 0)')[0] == 0.0
+
+
 def test_hanoi_with_a_detour_scores_zero():
     row = _DRAWS['tower_of_hanoi', 'induction'].rows[0]
     (disk, start, end), *rest = as_moves(row.answer)
@@ -262,7 +270,7 @@ def test_polynomials_agree_with_arithmetic(terms, factor):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.sampled_from(SEEN), st.text() | _JSON)
+@given(st.sampled_from(CATEGORIES), st.text() | _JSON)
 def test_grading_never_raises(category, answer):
     score, why = grade_answer(_DRAWS[category, 'induction'].rows[0], answer)
     assert score in (0.0, 1.0) and why
@@ -285,8 +293,8 @@ def test_draws_are_prefixes_of_one_stream_and_seeds_differ():
 
 
 _SCRIPT = '''import hashlib
-from sandsmith.smith.tasks import SEEN, generate_rows, rows_to_jsonl
-text = ''.join(rows_to_jsonl(generate_rows(c, band, 3, 5).rows) for c in SEEN for band in ('induction', 'evaluation'))
+from sandsmith.smith.tasks import CATEGORIES, generate_rows, rows_to_jsonl
+text = ''.join(rows_to_jsonl(generate_rows(c, band, 3, 5).rows) for c in CATEGORIES for band in ('induction', 'evaluation'))
 print(hashlib.sha256(text.encode()).hexdigest())'''
 
 def test_rows_do_not_depend_on_the_process():
@@ -300,13 +308,66 @@ def test_cache_hit_equals_fresh_and_damage_is_repaired(tmp_path, monkeypatch):
     monkeypatch.setenv('SANDSMITH_CACHE', str(tmp_path))
     fresh = generate_rows('caesar_cipher', 'induction', 5, 9)
     assert draw_rows('caesar_cipher', 'induction', 5, 9) == fresh
-    path, = (tmp_path/'rows').iterdir()
+    path, = (tmp_path/'rows').glob('caesar*')
     written = path.read_bytes()
+    first, kept = draw_rows('base_conversion', 'induction', 3, 9), draw_rows('base_conversion', 'induction', 3, 9)
+    assert [list(row.args) for row in first.rows] == [list(row.args) for row in kept.rows] == [['number', 'from_base', 'to_base']]*3
     assert draw_rows('caesar_cipher', 'induction', 5, 9) == fresh and rows('caesar_cipher', 'induction', 5, 9) == list(fresh.rows)
     for damage in (b'', written[:-30], written.replace(b'"answer":"', b'"answer":"X', 1), b'[]\n', b'\xff'):
         path.write_bytes(damage)
         assert draw_rows('caesar_cipher', 'induction', 5, 9) == fresh and path.read_bytes() == written
     assert [Row(**json.loads(line)) for line in rows_to_jsonl(fresh.rows).splitlines()] == list(fresh.rows)
+
+
+def test_bands_and_splits_share_no_question_and_what_is_missing_is_counted(tmp_path, monkeypatch):
+    monkeypatch.setenv('SANDSMITH_CACHE', str(tmp_path))
+    report = prepare_rows(['self_reference', 'tower_of_hanoi'], n=30, seed=4, workers=2)
+    assert report == prepare_rows(['self_reference', 'tower_of_hanoi'], n=30, seed=4, workers=1)
+    assert {(line['category'], line['n_distinct']) for line in report} == {('self_reference', 30), ('tower_of_hanoi', 6)}
+    assert all(line['dropped']['other_band'] > 5 for line in report if line['category'] == 'self_reference')
+    other = generate_rows('self_reference', 'evaluation', 200, 99).rows # another seed, the other band
+    check_disjoint({'induction': rows('self_reference', 'induction', 30, 4), 'evaluation': other})
+    with pytest.raises(SpecError, match='one split'): check_disjoint({'a': other, 'b': other[-1:]})
+
+
+# --- golds that reasoning-gym has wrong
+
+def test_unseen_categories_are_the_ten_of_the_paper():
+    assert len(SEEN) == 13 and len(UNSEEN) == 10 and not set(SEEN) & set(UNSEEN)
+
+
+def test_fallacies_are_corrected_and_say_so():
+    found = generate_rows('syllogism', 'induction', 60, 1).rows
+    fixed = [row for row in found if 'gold_was' in row.metadata]
+    assert 3 <= len(fixed) <= 20 and all(row.metadata['gold_was'] != row.answer for row in fixed)
+    assert all(row.question.endswith('at least one of each kind.') for row in found)
+
+
+@pytest.mark.parametrize('premises, conclusion, answer', [
+    (('All a are b', 'Some b are c'), 'Some a are c', 'No'), (('All a are b', 'Some b are not c'), 'Some a are not c', 'No'),
+    (('All a are b', 'All b are c'), 'All a are c', 'Yes'), (('All a are b', 'All b are c'), 'Some c are a', 'Yes'),
+    (('No a are b', 'All c are b'), 'Some a are not c', 'Yes'), (('Some a are not b', 'All b are c'), 'Some b are not a', 'No')])
+def test_syllogisms_by_trying_every_world(premises, conclusion, answer):
+    assert compute_answer('syllogism', dict(zip(('first', 'second', 'conclusion'), (*premises, conclusion)))) == answer
+
+
+def test_every_24_has_its_own_numbers():
+    rows24 = generate_rows('puzzle24', 'evaluation', 12, 2).rows
+    assert all(grade_answer(row, '6*4*1*1')[0] == (sorted(row.args['numbers']) == [1, 1, 4, 6]) for row in rows24)
+
+
+def test_puzzle24_is_drawn_as_reasoning_gym_draws_it():
+    import reasoning_gym
+    theirs = reasoning_gym.create_dataset('puzzle24', size=1, seed=0)
+    for seed in (3, 8, 21):
+        theirs.seed = seed
+        assert draw_item({}, 'puzzle24', seed)[0] == theirs[0]['question']
+
+
+def test_a_zone_is_not_lost():
+    args = {'start': '2024-01-15 (Monday) 10:00:00 +0000', 'end': '2024-01-16 (Tuesday) 09:30:05 -0100', 'format': 'D days, HH:MM:SS'}
+    assert compute_answer('time_intervals', args) == '1 days, 00:30:05'
+    assert compute_answer('time_intervals', {**args, 'end': args['start'], 'start': args['end']}) == ''
 
 
 # --- binding

@@ -16,7 +16,8 @@ from ..core import Limits, SandboxError, derive_seed
 from ..sand.grade import grade
 from ..sand.spec import SandTask
 from ..sandbox import RunResult, Session, session
-from ..smith.build import BuildRow, build_messages, grade_build
+from ..smith.build import BuildRow, Evaluator, build_messages
+from ..smith.judge import Judge, score_build
 from ..trace import Trajectory, Turn, Verdict
 
 # %% ../../nbs/31_rl.environment.ipynb #cell-5
@@ -151,8 +152,13 @@ class BuildEnv:
 
     def __init__(self,
         row: BuildRow,
-        *, limits: Limits | None = None, # of the child that answers the hidden questions
-    ): self.row, self.limits, self._text = row, limits, ''
+        *, judge: Judge | None = None, # marks what passes the verifier: `rule_marks`, `chat_judge(policy)`; None = no judge
+        evaluate: Evaluator | None = None, # `chat_evaluator(policy)`; None = each hidden question's own arguments, no model
+        allow_text: bool = True, # False: text beside the two blocks costs the format reward
+        limits: Limits | None = None, # of the child that answers the hidden questions
+    ):
+        self.row, self._text = row, ''
+        self._settings: dict[str, Any] = {'judge': judge, 'evaluate': evaluate, 'allow_text': allow_text, 'limits': limits}
 
     def reset(self) -> list[dict[str, Any]]: # the first messages
         "Ask for a tool."
@@ -168,7 +174,7 @@ class BuildEnv:
 
     def finish(self) -> Verdict: # flags, and which hidden questions came out right
         "Verify the pair and try it on the hidden questions."
-        return grade_build(self._text, self.row, limits=self.limits)
+        return score_build(self._text, self.row, **self._settings)
 
     def close(self) -> None: "Nothing is held open."
 

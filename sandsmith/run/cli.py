@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['app', 'JSON', 'sand', 'TASK', 'CORPUS', 'smith', 'main', 'run', 'doctor', 'sand_generate', 'sand_verify', 'sand_show',
-           'sand_grade', 'sand_stats', 'sand_seeds', 'tasks', 'check', 'grade']
+           'sand_grade', 'sand_stats', 'sand_seeds', 'tasks', 'check', 'grade', 'score']
 
 # %% ../../nbs/61_run.cli.ipynb #cell-3
 import json, sys
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 import typer
 from .. import __version__
-from ..core import PolicyError, SandsmithError, SpecError
+from ..core import PolicyError, SandboxError, SandsmithError, SpecError
 from .bench import bench
 
 # %% ../../nbs/61_run.cli.ipynb #cell-6
@@ -126,7 +126,7 @@ def _build_options(n: int, split: str, profile: str, author: str, chat: str, pri
     if price: found['price'] = Price(**dict(zip(('prompt', 'completion'), _pair('price', price, float))))
     return found
 
-# %% ../../nbs/61_run.cli.ipynb #cell-14
+# %% ../../nbs/61_run.cli.ipynb #cell-16
 @sand.command('generate')
 def sand_generate(
     out: Annotated[Path, typer.Option(help='Folder of the corpus.')],
@@ -154,7 +154,7 @@ def sand_generate(
     if as_json: _print_json({'dir': str(out), 'n': len(corpus.tasks), 'candidates': len(corpus.funnel)})
     else: print(f'{len(corpus.tasks)} tasks of {len(corpus.funnel)} candidates in {out}')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-16
+# %% ../../nbs/61_run.cli.ipynb #cell-17
 @sand.command('verify')
 def sand_verify(
     folder: Annotated[Path, typer.Argument(metavar='DIR', exists=True, file_okay=False, help='A task folder or a corpus.')],
@@ -172,7 +172,7 @@ def sand_verify(
         print(f'{len(dirs)} checked, {len({row["task"] for row in rows})} with problems')
     if problems: raise typer.Exit(1)
 
-# %% ../../nbs/61_run.cli.ipynb #cell-17
+# %% ../../nbs/61_run.cli.ipynb #cell-18
 @sand.command('show')
 def sand_show(task_dir: TASK, as_json: JSON = False) -> None:
     "Show a task as its author sees it: the rule and the thresholds too."
@@ -197,7 +197,7 @@ def sand_grade(task_dir: TASK, submission: Path, as_json: JSON = False) -> None:
     else: print(f'{verdict.facts["metric"]} {verdict.score:g}, {verdict.tiers[-1] if verdict.tiers else "below median"}')
     if verdict.score is None: raise typer.Exit(1)
 
-# %% ../../nbs/61_run.cli.ipynb #cell-18
+# %% ../../nbs/61_run.cli.ipynb #cell-19
 @sand.command('stats')
 def sand_stats(folder: CORPUS, as_json: JSON = False) -> None:
     "Count the tasks of a corpus by kind and its candidates by outcome, beside the funnel of the paper."
@@ -235,7 +235,7 @@ def sand_seeds(
     for name, problem in found.problems.items(): print(f'{name}: not read: {problem}')
     print(f'{len(found.cards)} cards, {len(found.problems)} not read' + (f', written to {out}' if out else ''))
 
-# %% ../../nbs/61_run.cli.ipynb #cell-20
+# %% ../../nbs/61_run.cli.ipynb #cell-21
 smith = typer.Typer(help='Tool-writing tasks: rows, verifier, graders.')
 app.add_typer(smith, name='smith')
 
@@ -252,7 +252,7 @@ def _read_jsonl(path: Path, *names: str) -> list[dict[str, Any]]: # objects that
 
 @smith.command()
 def tasks(
-    category: Annotated[str, typer.Option(help='One of the 13 training categories.')],
+    category: Annotated[str, typer.Option(help='One of the 23 categories.')],
     band: Annotated[str, typer.Option(help='induction or evaluation')],
     n: Annotated[int, typer.Option('--n', min=1)],
     seed: int = 0,
@@ -261,7 +261,7 @@ def tasks(
     from sandsmith.smith.tasks import rows, rows_to_jsonl
     print(rows_to_jsonl(rows(category, band, n, seed)), end='')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-21
+# %% ../../nbs/61_run.cli.ipynb #cell-22
 _FLAGS = ('step1_fail', 'fn_mismatch', 'param_mismatch', 'syntax_error', 'format_ok')
 
 def _responses(path: Path) -> list[tuple[str, str]]: # (id, response)
@@ -283,7 +283,7 @@ def check(
             print(f'{name}: {found}' + ''.join(f'\n  {reason}' for reason in v.reasons))
     if any(v.step1_fail for _, v in verdicts): raise typer.Exit(1)
 
-# %% ../../nbs/61_run.cli.ipynb #cell-22
+# %% ../../nbs/61_run.cli.ipynb #cell-23
 @smith.command()
 def grade(
     rows: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help='JSON lines as `smith tasks` prints them.')],
@@ -300,3 +300,38 @@ def grade(
     if as_json: _print_json([{'id': name, 'score': score, 'why': why} for name, score, why in marks])
     else:
         for name, score, why in marks: print(f'{name}: {score:g} {why}')
+
+# %% ../../nbs/61_run.cli.ipynb #cell-24
+@smith.command()
+def score(
+    response: Annotated[Path, typer.Argument(metavar='RESPONSE', exists=True, dir_okay=False, help='A build response.')],
+    category: Annotated[str, typer.Option(help='One of the 23 categories.')],
+    seed: Annotated[int, typer.Option(min=0, help='Draws the hidden questions.')] = 0,
+    n_hidden: Annotated[int, typer.Option('--k', min=1, max=80, help='Hidden questions.')] = 16,
+    interface: Annotated[str, typer.Option(help='typed or solve_question')] = 'typed',
+    as_json: JSON = False,
+) -> None:
+    "Score one build response on hidden questions; exit code 1 when it cannot be used."
+    from sandsmith.rl.reward import reward
+    from sandsmith.smith.build import draw_build_rows
+    from sandsmith.smith.judge import score_build
+    from sandsmith.trace import Trajectory
+    if interface not in ('typed', 'solve_question'): raise SpecError(f'--interface: expected typed or solve_question, got {interface!r}')
+    row = draw_build_rows([category], n=1, seed=seed, split='heldout', n_hidden=n_hidden, interface=interface)[0] # type: ignore[arg-type]
+    verdict = score_build(response.read_text(encoding='utf-8', errors='replace'), row)
+    if verdict.status == 'unscored': raise SandboxError(f'{response}: could not be scored: {verdict.facts.get("error", verdict.reason)}')
+    said = Trajectory(task_id=row.id, policy='file', seed=seed, messages=(), turns=(), stop_reason='submitted')
+    paid = reward(verdict, said, preset='build')
+    _print_score(row, verdict, paid, as_json)
+    if verdict.facts['step1_fail']: raise typer.Exit(1)
+
+def _print_score(row: Any, verdict: Any, paid: Any, as_json: bool) -> None:
+    flags = {name: verdict.facts[name] for name in _FLAGS} | {'reasons': verdict.facts['reasons']}
+    questions = [{'id': r.id, 'question': r.question, 'gold': r.answer, 'right': ok} for r, ok in zip(row.hidden, verdict.facts['right'])]
+    components = {name: vars(c) for name, c in paid.components.items()}
+    if as_json: return _print_json({'category': row.category, 'verdict': flags, 'questions': questions, 'judge': verdict.facts['judge'],
+                                    'components': components, 'total': paid.total})
+    print('verdict    ' + (', '.join(f for f in _FLAGS[:-1] if flags[f]) or ('ok' if flags['format_ok'] else 'format')))
+    for reason in flags['reasons']: print(f'           {reason}')
+    for name, c in components.items(): print(f'{name:<11}{c["value"]:.3g} × {c["weight"]:g}   {c["reason"]}')
+    print(f'total      {paid.total:g}')

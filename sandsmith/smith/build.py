@@ -6,15 +6,15 @@
 __all__ = ['Split', 'BuildRow', 'draw_build_rows', 'describe_arguments', 'build_messages', 'try_tool', 'grade_build']
 
 # %% ../../nbs/21b_smith.build.ipynb #cell-3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 import numpy as np
 from ..core import Limits, SandboxError, SpecError, content_id, derive_seed
 from ..sandbox import call_tool
 from .graders import Row, grade_answer
-from .tasks import CATEGORY_ARGS, bind_arguments, rows
-from .tool import Tool, verify
+from .tasks import CATEGORIES, CATEGORY_ARGS, bind_arguments, draw_rows, order_arguments
+from .tool import Interface, Tool, verify
 from ..trace import Verdict
 
 # %% ../../nbs/21b_smith.build.ipynb #cell-6
@@ -31,7 +31,8 @@ class BuildRow:
     id: str
     category: str
     shown: tuple[Row, ...]  # N solved questions, induction band
-    hidden: tuple[Row, ...] # K questions, evaluation band
+    hidden: tuple[Row, ...] # K questions, evaluation band; fewer where fewer exist
+    interface: Interface = 'typed' # 'solve_question': the tool must be `solve(question)` and read the question itself
 
 def _deal(
     category: str,
@@ -40,8 +41,9 @@ def _deal(
     split: str,
     n_least: int, # rows that are needed
 ) -> list[Row]: # this split's share of the pool
-    found = rows(category, band, _POOL, seed)[_SPLITS.index(split)::len(_SPLITS)]
-    if len(found) < n_least:
+    draw = draw_rows(category, band, _POOL, seed)
+    found = list(draw.rows)[_SPLITS.index(split)::len(_SPLITS)]
+    if len(found) < (1 if draw.is_exhausted else n_least):
         raise SpecError(f'{category}, {band}: expected {n_least} distinct questions for split {split!r}, got {len(found)}')
     return found
 
@@ -53,20 +55,21 @@ def draw_build_rows(
     split: Split, # no question is in two splits
     n_shown: int = 4, # N of the paper
     n_hidden: int = 16, # K of the paper
+    interface: Interface = 'typed',
 ) -> list[BuildRow]: # a pure function of its arguments
     "Draw build prompts (SMITH §2, N = 4, K = 16)."
     if split not in _SPLITS: raise SpecError(f'split: expected one of {_SPLITS}, got {split!r}')
-    known = sorted(c for c, arguments in CATEGORY_ARGS.items() if arguments)
-    if not categories or not set(categories) <= set(known):
-        raise SpecError(f'categories: expected some that have canonical arguments ({", ".join(known)}), got {list(categories)}')
+    if not categories or not set(categories) <= set(CATEGORIES):
+        raise SpecError(f'categories: expected some of {", ".join(CATEGORIES)}, got {list(categories)}')
     bands = {'induction': n_shown, 'evaluation': n_hidden}
     dealt = {(c, band): _deal(c, band, seed, split, k) for c in sorted(set(categories)) for band, k in bands.items()}
     found = []
     for i in range(n):
         category, rng = categories[i % len(categories)], np.random.default_rng(derive_seed(seed, 'build', split, i))
-        shown, hidden = (tuple(dealt[category, band][j] for j in rng.choice(len(dealt[category, band]), k, replace=False))
-                         for band, k in bands.items())
-        found.append(BuildRow(id=content_id([r.id for r in shown + hidden]), category=category, shown=shown, hidden=hidden))
+        parts = [(dealt[category, band], k) for band, k in bands.items()]
+        shown, hidden = (tuple(part[j] for j in rng.choice(len(part), min(k, len(part)), replace=False)) for part, k in parts)
+        found.append(BuildRow(id=content_id([r.id for r in shown + hidden]), category=category, shown=shown, hidden=hidden,
+                              interface=interface))
     return found
 
 # %% ../../nbs/21b_smith.build.ipynb #cell-12
@@ -81,7 +84,8 @@ def build_messages(
 ) -> list[dict[str, Any]]: # OpenAI chat messages
     "The prompt of a build task (after SMITH App. D)."
     pairs = '\n'.join(f'Q: {r.question.strip()}\nA: {r.answer.strip()}' for r in row.shown)
-    ask = (f'Write one function for such questions. {describe_arguments(row.category)} '
+    takes = describe_arguments(row.category) if row.interface == 'typed' else 'It must be called solve and take the question (string).'
+    ask = (f'Write one function for such questions. {takes} '
            'Reply with a ```python block, then a ```json block: its tool schema.')
     return [{'role': 'system', 'content': 'You write tools.'}, {'role': 'user', 'content': f'{pairs}\n\n{ask}'}]
 
@@ -89,27 +93,34 @@ def build_messages(
 def try_tool(
     tool: Tool,
     hidden: Sequence[Row], # questions with canonical arguments
-    *, limits: Limits | None = None, # of the one child that answers all
+    *, interface: Interface = 'typed', # 'solve_question' passes the question's text
+    limits: Limits | None = None, # of the one child that answers all
 ) -> list[bool]: # one a question; False too when the schema does not fit the arguments
     "Call a tool on questions that its writer has not seen (DESIGN evaluator `direct`)."
-    bound = [bind_arguments(tool.schema, row.args) for row in hidden]
+    given = [order_arguments(row.category, row.args or {}) if interface == 'typed' else {'question': row.question} for row in hidden]
+    bound = [bind_arguments(tool.schema, args) for args in given]
     calls = [kwargs for kwargs in bound if kwargs is not None]
     results = iter(call_tool(tool.code, tool.name, calls, limits=limits) if calls else [])
     answers = [None if kwargs is None else next(results) for kwargs in bound]
     return [a is not None and a.status == 'ok' and grade_answer(row, a.value)[0] == 1 for row, a in zip(hidden, answers)]
 
 # %% ../../nbs/21b_smith.build.ipynb #cell-16
+Evaluator = Callable[[Tool, BuildRow], list[bool]]
+
+# %% ../../nbs/21b_smith.build.ipynb #cell-17
 def grade_build(
     text: str, # the assistant's message
     row: BuildRow,
-    *, limits: Limits | None = None,
+    *, evaluate: Evaluator | None = None, # which hidden questions a tool answers right; None = `try_tool`
+    allow_text: bool = True, # False: text beside the blocks costs the format reward
+    limits: Limits | None = None,
 ) -> Verdict: # score = share of the hidden questions answered right; facts hold the flags and `right`
     "Judge a build response (SMITH §2.1); a candidate's fault is a fact, a fault of the sandbox is `unscored`."
-    v = verify(text)
+    v = verify(text, interface=row.interface, allow_text=allow_text)
     flags = ('step1_fail', 'fn_mismatch', 'param_mismatch', 'syntax_error', 'format_ok')
     facts: dict[str, Any] = {name: getattr(v, name) for name in flags}
     facts |= {'reasons': list(v.reasons), 'right': [False]*len(row.hidden)}
     if v.tool is None: return Verdict(status='scored', score=0., reason='step1_fail', facts=facts)
-    try: right = try_tool(v.tool, row.hidden, limits=limits)
+    try: right = evaluate(v.tool, row) if evaluate else try_tool(v.tool, row.hidden, interface=row.interface, limits=limits)
     except SandboxError as e: return Verdict(status='unscored', reason='sandbox_failed', facts=facts | {'error': str(e)})
     return Verdict(status='scored', score=sum(right)/len(right), facts=facts | {'right': right})

@@ -9,9 +9,12 @@ __all__ = ['Tool', 'ToolVerdict', 'ResponseBlocks', 'parse_response', 'read_sche
 import ast, json, re, symtable, warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 # %% ../../nbs/21_smith.tool.ipynb #cell-6
+Interface = Literal['typed', 'solve_question']
+
+# %% ../../nbs/21_smith.tool.ipynb #cell-7
 @dataclass(frozen=True, kw_only=True)
 class Tool:
     "A function that can be called by keyword, and the schema that advertises it."
@@ -30,12 +33,13 @@ class ToolVerdict:
     reasons: tuple[str, ...] = ()
     tool: Tool | None = None
 
-# %% ../../nbs/21_smith.tool.ipynb #cell-8
+# %% ../../nbs/21_smith.tool.ipynb #cell-9
 @dataclass(frozen=True, kw_only=True)
 class ResponseBlocks:
     "The fenced blocks of a response, by label, in order."
     python: tuple[str, ...]
     json: tuple[str, ...]
+    has_text: bool = False # whether anything else was said
 
 def _fence(
     line: str, # one line, no line end
@@ -51,18 +55,20 @@ def parse_response(
 ) -> ResponseBlocks: # blocks labelled python and json; others are passed over
     "Find the fenced blocks of a response in one pass over its lines."
     found: dict[str, list[str]] = {'python': [], 'json': []}
-    label, body, indent, n_open = '', [''], 0, 0
+    label, body, indent, n_open, has_text = '', [''], 0, 0, False
     for line in text.replace('\r\n', '\n').replace('\r', '\n').split('\n'):
         at, n_ticks, info = _fence(line) if '```' in line else (0, 0, '')
         if not n_open and n_ticks:
             label, body, indent, n_open = (info.split() or [''])[0].lower(), [], at, n_ticks
+            has_text |= label not in found
         elif n_open and n_ticks >= n_open and not info and at <= indent + 3:
             if label in found: found[label].append('\n'.join(body))
             n_open = 0
         elif n_open: body.append(line[min(indent, len(line) - len(line.lstrip(' '))):] if indent else line)
-    return ResponseBlocks(python=tuple(found['python']), json=tuple(found['json']))
+        else: has_text |= not (line == '' or line.isspace())
+    return ResponseBlocks(python=tuple(found['python']), json=tuple(found['json']), has_text=has_text)
 
-# %% ../../nbs/21_smith.tool.ipynb #cell-11
+# %% ../../nbs/21_smith.tool.ipynb #cell-12
 _JSON_TYPES = frozenset({'string', 'number', 'integer', 'boolean', 'array', 'object', 'null'})
 _COMBINERS = ('anyOf', 'oneOf', 'allOf')
 _MAX_DEPTH = 16       # levels of a schema
@@ -73,7 +79,7 @@ def _types_of(schema: dict) -> list:
     types = schema.get('type', [])
     return types if isinstance(types, list) else [types]
 
-# %% ../../nbs/21_smith.tool.ipynb #cell-12
+# %% ../../nbs/21_smith.tool.ipynb #cell-13
 def _schema_problem(
     schema: Any, # a schema node
     where: str, # its place, for the message
@@ -102,7 +108,7 @@ def _schema_problem(
     children += [(child, f'{where}.{key}') for key in _COMBINERS for child in schema.get(key, [])]
     return next((problem for child, at in children if (problem := _schema_problem(child, at, depth + 1))), '')
 
-# %% ../../nbs/21_smith.tool.ipynb #cell-13
+# %% ../../nbs/21_smith.tool.ipynb #cell-14
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f'{name} is not JSON')
 
@@ -128,7 +134,7 @@ def read_schema(
     problem = _schema_problem(parameters, 'parameters')
     return (None, problem) if problem else (tool, '')
 
-# %% ../../nbs/21_smith.tool.ipynb #cell-16
+# %% ../../nbs/21_smith.tool.ipynb #cell-17
 def _parse_code(
     code: str, # Python source
 ) -> tuple[ast.Module | None, str]: # the syntax tree, or None and why
@@ -137,14 +143,14 @@ def _parse_code(
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
             tree = ast.parse(code)
-            if 'finally' in code: symtable.symtable(code, '<tool>', 'exec')
+            if len(code) << code.count('finally') > 2_000_000: symtable.symtable(code, '<tool>', 'exec')
             else: compile(tree, '<tool>', 'exec', dont_inherit=True)
         return tree, ''
     except SyntaxError as e: return None, f'syntax error in line {e.lineno}: {e.msg}'
     except (RecursionError, MemoryError): return None, 'syntax error: nested too deeply to parse'
     except ValueError: return None, 'syntax error: a character that Python source cannot hold'
 
-# %% ../../nbs/21_smith.tool.ipynb #cell-18
+# %% ../../nbs/21_smith.tool.ipynb #cell-19
 def _bound_names(
     node: ast.AST, # a statement of the module
 ) -> Iterator[str]: # names that running it binds or unbinds in the module
@@ -165,8 +171,10 @@ def _bound_names(
 
 def _is_main_guard(node: ast.stmt) -> bool:
     "Whether a statement is `if __name__ == '__main__':`."
-    return (isinstance(node, ast.If) and isinstance(node.test, ast.Compare)
-            and {'__name__', "'__main__'"} <= {ast.unparse(part) for part in (node.test.left, *node.test.comparators)})
+    if not (isinstance(node, ast.If) and isinstance(node.test, ast.Compare)): return False
+    parts = (node.test.left, *node.test.comparators)
+    return {'__name__', '__main__'} <= {part.id if isinstance(part, ast.Name) else getattr(part, 'value', None)
+                                        for part in parts if isinstance(part, ast.Name | ast.Constant)}
 
 def _find_function(
     tree: ast.Module,
@@ -180,33 +188,35 @@ def _find_function(
     if last is None: return None, f'the schema names {name!r}, but the code defines no such top-level function'
     return None, f'{name!r} is bound in line {last.lineno}, but not by a plain top-level def'
 
-# %% ../../nbs/21_smith.tool.ipynb #cell-21
+# %% ../../nbs/21_smith.tool.ipynb #cell-22
 _ANNOTATIONS = {
     'int': 'integer number boolean', 'float': 'integer number boolean', 'bool': 'boolean integer', 'str': 'string', 'bytes': 'string',
     'list': 'array', 'tuple': 'array', 'set': 'array', 'frozenset': 'array', 'sequence': 'array string', 'iterable': 'array string',
     'collection': 'array string', 'dict': 'object', 'mapping': 'object', 'none': 'null', 'nonetype': 'null'}
 
-# %% ../../nbs/21_smith.tool.ipynb #cell-22
+# %% ../../nbs/21_smith.tool.ipynb #cell-23
 def _annotation_types(
     node: ast.expr | None, # an annotation
+    depth: int = 0,
 ) -> set[str] | None: # JSON types that it takes; None = no saying
     "JSON types that surely fit a Python annotation."
+    if depth > _MAX_DEPTH: return None
     if isinstance(node, ast.Constant): name = 'none' if node.value is None else node.value if isinstance(node.value, str) else ''
     elif isinstance(node, ast.Name): name = node.id
     elif isinstance(node, ast.Attribute): name = node.attr
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr): return _union([node.left, node.right])
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr): return _union([node.left, node.right], depth + 1)
     elif isinstance(node, ast.Subscript):
         name = getattr(node.value, 'attr', getattr(node.value, 'id', ''))
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if name == 'Optional': return _union([*inner, ast.Constant(None)])
-        if name == 'Union': return _union(inner)
+        if name == 'Optional': return _union([*inner, ast.Constant(None)], depth + 1)
+        if name == 'Union': return _union(inner, depth + 1)
     else: return None
     found = _ANNOTATIONS.get(name.strip().lower())
     return set(found.split()) if found else None
 
-def _union(nodes: list[ast.expr]) -> set[str] | None:
+def _union(nodes: list[ast.expr], depth: int) -> set[str] | None:
     "Types of any of the annotations; None when one is unknown."
-    parts = [_annotation_types(node) for node in nodes]
+    parts = [_annotation_types(node, depth) for node in nodes]
     return None if any(part is None for part in parts) else set().union(*(part for part in parts if part))
 
 def _property_types(schema: dict) -> set[str] | None:
@@ -216,7 +226,7 @@ def _property_types(schema: dict) -> set[str] | None:
     parts = [_property_types(option) for option in options]
     return set().union(*(part for part in parts if part)) if parts and all(parts) else None
 
-# %% ../../nbs/21_smith.tool.ipynb #cell-23
+# %% ../../nbs/21_smith.tool.ipynb #cell-24
 def _parameter_problems(
     fn: ast.FunctionDef,
     parameters: dict, # the schema's parameters, sound
@@ -240,12 +250,14 @@ def _parameter_problems(
         note = by_keyword[name].annotation if name in by_keyword else None
         wanted, given = _annotation_types(note), _property_types(schema)
         if note and wanted and given and not wanted & given:
-            problems.append(f'property {name!r} is {"/".join(sorted(given))}, but the code says {ast.unparse(note)}')
+            problems.append(f'property {name!r} is {"/".join(sorted(given))}, but the code takes {"/".join(sorted(wanted))}')
     return problems
 
-# %% ../../nbs/21_smith.tool.ipynb #cell-26
+# %% ../../nbs/21_smith.tool.ipynb #cell-27
 def verify(
     text: str | bytes, # the assistant's message; bytes are read as UTF-8
+    *, interface: Interface = 'typed', # 'solve_question': the tool must be `solve(question)`, as App. D.1 has it
+    allow_text: bool = True, # False: text beside the two blocks costs the format reward, as App. D.1 has it
 ) -> ToolVerdict: # flags, reasons in words, and the tool when it is usable
     "Judge a build response by its structure alone; never raises, never executes (SMITH §2.1, App. C)."
     if isinstance(text, bytes): text = text.decode('utf-8', 'replace')
@@ -261,8 +273,12 @@ def verify(
         name = schema['function']['name']
         fn, fn_why = _find_function(tree, name)
         problems = _parameter_problems(fn, schema['function']['parameters']) if fn else []
+        if interface == 'solve_question':
+            if name != 'solve': fn_why = f"the function must be called 'solve', not {name!r}"
+            elif list(schema['function']['parameters']['properties']) != ['question']: problems.append("solve must take 'question' alone")
         reasons += [*([fn_why] if fn_why else []), *problems]
         if not reasons: tool = Tool(name=name, code=blocks.python[0], schema=schema)
     extra = [f'{len(found)} {label} blocks: the first is used' for label in ('python', 'json') if len(found := getattr(blocks, label)) > 1]
+    if blocks.has_text and not allow_text: extra.append('text beside the two blocks')
     return ToolVerdict(step1_fail=tool is None, fn_mismatch=bool(fn_why), param_mismatch=bool(problems), syntax_error=bool(syntax_why),
                        format_ok=tool is not None and not extra, reasons=(*reasons, *extra), tool=tool)

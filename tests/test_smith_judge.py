@@ -1,0 +1,71 @@
+"Marks: gated by the verifier, read out of any reply, the same every time."
+import json
+
+import pytest
+from hypothesis import given, strategies as st
+
+from sandsmith.core import PolicyError
+from sandsmith.rl.reward import JUDGE_MARKS
+from sandsmith.smith.build import draw_build_rows
+from sandsmith.smith.judge import MARKS, chat_judge, judge_messages, judge_tool, read_marks, rule_marks
+from sandsmith.smith.oracle import reference_tool, tool_response
+from sandsmith.smith.tasks import CATEGORIES
+from sandsmith.smith.tool import verify
+
+_ROW = draw_build_rows(['lcm'], n=1, seed=0, split='train', n_shown=3, n_hidden=4)[0]
+_GOOD = tool_response(reference_tool('lcm'))
+_FULL = dict.fromkeys(MARKS, 5)
+
+
+class Speaker:
+    name = 'scripted:speaker'
+    def __init__(self, *replies): self.replies, self.asked = list(replies), []
+    def act(self, messages, *, tools=None, rng=None):
+        self.asked.append(messages)
+        return {'role': 'assistant', 'content': self.replies.pop(0)}
+
+
+def test_reward_and_judge_speak_of_the_same_marks(): assert MARKS == JUDGE_MARKS
+
+
+@pytest.mark.parametrize('response', [
+    _GOOD.replace('def find_lcm', 'def lcm_of'), _GOOD.replace('(numbers)', '(values)'), _GOOD.replace('):', ')'), 'no tool', ''])
+def test_what_the_verifier_fails_has_no_marks_and_no_judge_sees_it(response):
+    policy = Speaker()
+    assert judge_tool(verify(response), _ROW, chat_judge(policy)) == dict.fromkeys(MARKS, 0.) and not policy.asked
+
+
+def test_a_model_judges_and_its_overall_mark_is_bounded():
+    policy = Speaker('Sure!', f'```json\n{json.dumps(_FULL | {"code_correctness": 1})}\n```')
+    assert judge_tool(verify(_GOOD), _ROW, chat_judge(policy)) == {m: 5. for m in MARKS} | {'code_correctness': 1., 'overall_quality': 2.}
+    assert len(policy.asked) == 2 and 'top-level def' in policy.asked[0][0]['content'] and 'find_lcm_of_numbers' in policy.asked[0][0]['content']
+    with pytest.raises(PolicyError, match='expected one JSON object'): judge_tool(verify(_GOOD), _ROW, chat_judge(Speaker('a', 'b')))
+
+
+def test_the_judge_sees_shown_questions_and_no_hidden_ones():
+    text = json.dumps(judge_messages(reference_tool('lcm'), _ROW))
+    assert json.dumps(_ROW.shown[0].question)[1:-1] in text and not any(json.dumps(r.question)[1:-1] in text for r in _ROW.hidden)
+
+
+@given(st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.integers(), lambda x: st.dictionaries(
+    st.sampled_from(MARKS), x, max_size=5) | st.lists(x)).map(json.dumps))
+def test_any_reply_is_marks_or_an_error_of_ours(reply):
+    try: marks = read_marks(reply)
+    except PolicyError: return
+    assert set(marks) == set(MARKS) and all(0 <= mark <= 5 for mark in marks.values())
+
+
+@pytest.mark.parametrize('category', CATEGORIES)
+def test_typed_references_please_and_one_opaque_string_does_not(category):
+    typed, asked = (rule_marks(reference_tool(category, i), _ROW) for i in ('typed', 'solve_question'))
+    assert typed == rule_marks(reference_tool(category), _ROW) and typed['overall_quality'] >= 2
+    assert asked['code_clarity'] == 1 and sum(asked.values()) <= sum(typed.values())
+
+
+@pytest.mark.parametrize('old, new, mark', [
+    ('return math.lcm(*numbers)', 'return 12', 'code_correctness'), ('return math.lcm(*numbers)', 'pass', 'code_correctness'),
+    ('return math.lcm(*numbers)', 'return helper(numbers)\n\ndef helper(x):\n    import math\n    return math.lcm(*x)', 'code_clarity'),
+    ('find_lcm', 'solve', 'code_clarity'), ('"description"', '"note"', 'schema_quality')])
+def test_faults_cost_marks(old, new, mark):
+    good, bad = (rule_marks(verify(text).tool, _ROW) for text in (_GOOD, _GOOD.replace(old, new)))
+    assert bad[mark] < good[mark] and bad['overall_quality'] <= good['overall_quality']
