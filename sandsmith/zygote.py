@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 import sandsmith
 from .core import SandboxError
 
@@ -172,6 +172,9 @@ class ControlGroup:
     def __init__(self):
         self.dirs, name = [], f'sandsmith-{os.getpid()}-{next(self._numbers)}'
         for parent in _cgroup_dirs():
+            for old in parent.glob('sandsmith-*-*'): # a supervisor that was killed left it
+                if not Path('/proc', old.name.split('-')[1]).exists():
+                    with suppress(OSError): old.rmdir()
             with suppress(OSError):
                 (parent/name).mkdir()
                 self.dirs.append(parent/name)
@@ -250,19 +253,19 @@ class Zygote:
         try: data, fds, _, _ = socket.recv_fds(self.control, 1 << 16, 1)
         except ConnectionError: data = b''
         if not data: raise self._fault()
-        return (None if data == b'folder' else marshal.loads(data)), fds
+        return (None if data == b'done' else marshal.loads(data)), fds
 
-    def _fault(self) -> SandboxError: # why it ended
-        with suppress(subprocess.TimeoutExpired): self.process.wait(1)
-        self.errors.seek(0)
-        reason = ' '.join(self.errors.read()[-2000:].decode('utf-8', 'replace').split())
-        return SandboxError(f'expected a sandbox, but it ended: {reason[-200:] or "no message"}')
+    def _fault(self) -> SandboxError: return _read_fault(self.process, self.errors)
 
     def make_folder(self, size: int, n_files: int, uid: int) -> int: # a file descriptor of it
         "A working folder in memory, with its limits; only in tier A."
-        with suppress(ConnectionError): # the answer will say so
-            self.control.send(marshal.dumps({'do': 'folder', 'folder': (size, n_files, uid)}))
-        return self._receive(_START_S)[1][0]
+        return self._ask({'do': 'folder', 'folder': (size, n_files, uid)})[0]
+
+    def fork_only(self) -> None: self._ask({'do': 'fork'}) # a child that ends at once
+
+    def _ask(self, plan: dict[str, Any]) -> list[int]: # file descriptors
+        with suppress(ConnectionError): self.control.send(marshal.dumps(plan)) # the answer will say so
+        return self._receive(_START_S)[1]
 
     def run(self, request: dict[str, Any], plan: dict[str, Any], caps: Sequence[int], folder_fd: int | None,
             new_folder: tuple[int, int, int] | None = None) -> tuple[Ending, int | None]: # the descriptor of a new folder
@@ -295,7 +298,14 @@ class Zygote:
         self.errors.close()
         self.group.close()
 
-# %% ../nbs/00a_zygote.ipynb #cell-30
+# %% ../nbs/00a_zygote.ipynb #cell-29
+def _read_fault(process: subprocess.Popen, errors: IO[bytes]) -> SandboxError: # why a zygote ended
+    with suppress(subprocess.TimeoutExpired): process.wait(1)
+    errors.seek(0)
+    reason = ' '.join(errors.read()[-2000:].decode('utf-8', 'replace').split())
+    return SandboxError(f'expected a sandbox, but it ended: {reason[-200:] or "no message"}')
+
+# %% ../nbs/00a_zygote.ipynb #cell-31
 _JOIN = 'n=$1; shift; while [ $n -gt 0 ]; do echo $$ > "$1/cgroup.procs"; shift; n=$((n-1)); done; exec "$@"'
 
 def _config(shell: Shell, preload: str) -> dict[str, Any]: # marshal data
@@ -330,7 +340,7 @@ def _start_command(shell: Shell, work_dir: Path) -> list[str]:
     for name, value in environment().items(): args += ['--setenv', name, value]
     return [*args, '--remount-ro', '/', '--chdir', '/', '--', *python, _CHILD]
 
-# %% ../nbs/00a_zygote.ipynb #cell-32
+# %% ../nbs/00a_zygote.ipynb #cell-33
 def _drain(control: socket.socket, caps: Mapping[int, int], seconds: float) -> tuple[tuple[bytes, ...], Any, list[int]]:
     "Read all pipes until the zygote reports that the job is over; report None when it did not."
     # -> what was kept, the report, file descriptors that came with it
@@ -356,11 +366,11 @@ def _drain(control: socket.socket, caps: Mapping[int, int], seconds: float) -> t
         if report and not n_open: break
     return tuple(map(bytes, kept.values())), report, made
 
-# %% ../nbs/00a_zygote.ipynb #cell-34
+# %% ../nbs/00a_zygote.ipynb #cell-35
 _GROWTH = {'bare': (32, .05), 'math': (16, .5), 'tabular': (8, 2.), 'torch': (4, 4.)} # most; patience in s
 _POOLS: 'weakref.WeakSet[Pool]' = weakref.WeakSet()
 
-# %% ../nbs/00a_zygote.ipynb #cell-35
+# %% ../nbs/00a_zygote.ipynb #cell-36
 class Pool:
     "Zygotes of one shell, by preload set."
     def __init__(self, shell: Shell):
@@ -410,7 +420,7 @@ class Pool:
         for zygote in zygotes: zygote.close()
         if self.work_dir != Path('/'): shutil.rmtree(self.work_dir, ignore_errors=True)
 
-# %% ../nbs/00a_zygote.ipynb #cell-36
+# %% ../nbs/00a_zygote.ipynb #cell-37
 def _close_pools() -> None:
     for pool in list(_POOLS): pool.close()
 

@@ -54,44 +54,8 @@ def take_turns(
 # %% ../../nbs/40_bench.sandbox.ipynb #cell-9
 _TABLES = 'import numpy, sympy, pandas, sklearn.ensemble, lightgbm, polars'
 _IMPORTS = {'bare': 'import json', 'math': 'import numpy, sympy', 'tabular': _TABLES, 'torch': f'{_TABLES}, torch'}
-_FORK = '''
-import os, sys, time, gc
-for name in {modules}:
-    try: __import__(name)
-    except ImportError: pass
-gc.collect(); gc.freeze(); gc.disable()
-print('ready', flush=True)
-for _ in sys.stdin:
-    began = time.perf_counter()
-    pid = os.fork()
-    if pid == 0: os._exit(0)
-    os.waitpid(pid, 0)
-    print(time.perf_counter() - began, flush=True)
-'''
 
 # %% ../../nbs/40_bench.sandbox.ipynb #cell-10
-class _BareFork:
-    "A process with a preload set that forks an empty child when asked."
-    def __init__(self, preload: str):
-        names = [m for part in list(PRELOADS)[:list(PRELOADS).index(preload) + 1] for m in PRELOADS[part]]
-        self.process = subprocess.Popen([sys.executable, '-c', _FORK.format(modules=names)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True, env={**os.environ, **environment()})
-        self._read()
-
-    def _read(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline()
-
-    def fork(self) -> float: # seconds, measured where it happens
-        assert self.process.stdin is not None
-        self.process.stdin.write('\n')
-        self.process.stdin.flush()
-        return float(self._read())
-
-    def close(self) -> None:
-        self.process.communicate()
-
-# %% ../../nbs/40_bench.sandbox.ipynb #cell-11
 def _call(command: Sequence[str], env: Mapping[str, str]) -> None:
     subprocess.run(command, env=dict(env), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
 
@@ -100,26 +64,29 @@ def measure_isolation(
     n: int, # rounds
 ) -> tuple[list[Timing], list[Ratio]]:
     "A job that only imports, four ways."
-    code, pool, fork = _IMPORTS[preload], get_pool(), _BareFork(preload)
+    code, pool = _IMPORTS[preload], get_pool()
+    def fork() -> None:
+        zygote = pool.take(preload)
+        zygote.fork_only()
+        pool.give_back(zygote, is_sound=True)
     def job() -> None:
         result = run(code)
         if result.status != 'ok': raise SandboxError(f'expected the job to run, got {result.status}: {result.stderr[-200:]}')
     ways: dict[str, Callable[[], Any]] = {
-        'bare fork': fork.fork, 'sandsmith': job,
+        'bare fork': fork, 'sandsmith': job,
         'fresh python': lambda: _call([sys.executable, '-c', code], environment()),
         'bwrap + fresh python': lambda: _call(fresh_command(pool.shell, code), {})}
-    try: timings = take_turns(ways, n)
-    finally: fork.close()
+    timings = take_turns(ways, n)
     ms = {t.name: t.ms for t in timings}
     ratios = [Ratio(name=f'{preload}: sandsmith / bare fork', value=ms['sandsmith']/ms['bare fork'], limit=2.5, is_at_least=False)]
     if preload in _FACTORS: ratios.append(Ratio(name=f'{preload}: bwrap + fresh python / sandsmith',
         value=ms['bwrap + fresh python']/ms['sandsmith'], limit=_FACTORS[preload], is_at_least=True))
     return [Timing(name=f'{preload}: {t.name}', ms=t.ms, n=t.n) for t in timings], ratios
 
-# %% ../../nbs/40_bench.sandbox.ipynb #cell-12
+# %% ../../nbs/40_bench.sandbox.ipynb #cell-11
 _FACTORS = {'math': 50., 'tabular': 90.}
 
-# %% ../../nbs/40_bench.sandbox.ipynb #cell-14
+# %% ../../nbs/40_bench.sandbox.ipynb #cell-13
 def measure_calls(
     n: int, # rounds
 ) -> tuple[list[Timing], list[Ratio]]:
@@ -158,10 +125,10 @@ def measure_starts() -> list[Timing]:
         pool.close()
     return found
 
-# %% ../../nbs/40_bench.sandbox.ipynb #cell-16
+# %% ../../nbs/40_bench.sandbox.ipynb #cell-15
 _SNIPPET = 'print(sum(range(100)))'
 
-# %% ../../nbs/40_bench.sandbox.ipynb #cell-17
+# %% ../../nbs/40_bench.sandbox.ipynb #cell-16
 def _jupyter() -> tuple[Callable[[], Any], Callable[[], Any]]: # run the snippet, end
     from jupyter_client.manager import start_new_kernel
     manager, client = start_new_kernel()
@@ -180,13 +147,13 @@ def _smolagents() -> tuple[Callable[[], Any], Callable[[], Any]]:
     executor.send_tools({'print': print})
     return lambda: executor(_SNIPPET), lambda: None
 
-# %% ../../nbs/40_bench.sandbox.ipynb #cell-18
+# %% ../../nbs/40_bench.sandbox.ipynb #cell-17
 _PEERS: dict[str, tuple[str, Callable[[], tuple[Callable[[], Any], Callable[[], Any]]], str]] = {
     'jupyter kernel, warm cell': ('jupyter_client', _jupyter, 'sees all files and the network; state stays'),
     "AIDE's interpreter": ('aide', _aide, 'sees all files and the network; daemons survive'),
     'smolagents local executor': ('smolagents', _smolagents, 'a subset of Python, in this process')}
 
-# %% ../../nbs/40_bench.sandbox.ipynb #cell-19
+# %% ../../nbs/40_bench.sandbox.ipynb #cell-18
 def measure_peers(
     n: int, # rounds
 ) -> list[Timing]:
@@ -206,7 +173,7 @@ def measure_peers(
         for end in ends: end()
     return [Timing(name=t.name, ms=t.ms, n=t.n, note=notes.get(t.name, '')) for t in timings]
 
-# %% ../../nbs/40_bench.sandbox.ipynb #cell-21
+# %% ../../nbs/40_bench.sandbox.ipynb #cell-20
 def _traces() -> dict[str, int]: # what could pile up
     time.sleep(.2) # a zygote makes the next job's process 1 after it has answered
     mounts, memory = Path('/proc/self/mounts').read_text().count('\n'), Path('/proc/self/statm').read_text().split()[1]
@@ -240,7 +207,7 @@ def soak(
             if progress: progress(min(n, start + 1000))
     return {'n': n, 'n_wrong': n_wrong, 'jobs_per_s': round(n/(time.perf_counter() - began), 1), 'before': before, 'after': _traces()}
 
-# %% ../../nbs/40_bench.sandbox.ipynb #cell-24
+# %% ../../nbs/40_bench.sandbox.ipynb #cell-23
 def bench_sandbox(
     *, n: int = 15, # rounds of each
     preloads: Sequence[str] = ('bare', 'math', 'tabular'),
