@@ -16,8 +16,8 @@ from sandsmith.core import SpecError, canonical_json, derive_seed
 from sandsmith.sand.metrics import get_metric
 from sandsmith.sand.spec import Family, TaskSpec, draw_spec, family_names, get_family, load_domains, load_task, parse_spec, register_family
 
-NAMES = family_names()
 MODALITIES = ('tabular', 'text', 'image')
+NAMES = sorted(name for m in MODALITIES for name in family_names(modality=m))
 
 @cache
 def specs_of(name: str) -> list[TaskSpec]:
