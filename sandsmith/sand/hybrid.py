@@ -53,6 +53,7 @@ class Desk:
 
 # %% ../../nbs/16a_sand.hybrid.ipynb #cell-7
 T = TypeVar('T')
+_SHORT = 3000 # characters: so long a question is put again in full, since small models forget it
 _NO_USAGE = Usage(n_prompt_tokens=0, n_completion_tokens=0, seconds=0., n_retries=0, cost=None)
 
 def ask_until(
@@ -63,7 +64,8 @@ def ask_until(
     *, n_tries: int,
 ) -> T:
     "Ask until a reply can be used, each time with what was wrong; raises the last `Fault`."
-    said = list(messages)
+    said, asked = list(messages), str(messages[-1]['content'])
+    again = asked if len(asked) < _SHORT else 'Reply again, in full and in the same form.'
     for attempt in range(1, n_tries + 1):
         text = str(desk.policy.act(said, rng=desk.rng).get('content') or '')
         usage = (getattr(desk.policy, 'usages', None) or [_NO_USAGE])[-1]
@@ -74,7 +76,7 @@ def ask_until(
             return value
         desk.log(role, attempt, fault.reason, usage)
         said = [*messages, {'role': 'assistant', 'content': text[-20_000:]},
-                {'role': 'user', 'content': f'This cannot be used: {fault}\nReply again, in full and in the same form.'}]
+                {'role': 'user', 'content': f'This cannot be used: {fault}\n\n{again}'}]
     raise fault
 
 # %% ../../nbs/16a_sand.hybrid.ipynb #cell-9
