@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sandsmith.core import PolicyError
-from sandsmith.rl.reward import JUDGE_MARKS
+from sandsmith.rl.environment import BuildEnv
+from sandsmith.rl.reward import JUDGE_MARKS, reward
 from sandsmith.smith.build import draw_build_rows
 from sandsmith.smith.judge import MARKS, chat_judge, judge_messages, judge_tool, read_marks, rule_marks
 from sandsmith.smith.oracle import reference_tool, tool_response
 from sandsmith.smith.tasks import CATEGORIES
 from sandsmith.smith.tool import verify
+from sandsmith.trace import Trajectory
 
 _ROW = draw_build_rows(['lcm'], n=1, seed=0, split='train', n_shown=3, n_hidden=4)[0]
 _GOOD = tool_response(reference_tool('lcm'))
@@ -60,6 +62,21 @@ def test_typed_references_please_and_one_opaque_string_does_not(category):
     typed, asked = (rule_marks(reference_tool(category, i), _ROW) for i in ('typed', 'solve_question'))
     assert typed == rule_marks(reference_tool(category), _ROW) and typed['overall_quality'] >= 2
     assert asked['code_clarity'] == 1 and sum(asked.values()) <= sum(typed.values())
+
+
+def test_the_build_environment_takes_every_setting():
+    def play(text, preset='build', **how):
+        env = BuildEnv(_ROW, **how)
+        env.reset()
+        env.step({'role': 'assistant', 'content': text})
+        verdict = env.finish()
+        return verdict, reward(verdict, Trajectory(task_id='t', policy='p', seed=0, messages=(), turns=(), stop_reason='submitted'), preset=preset)
+    assert set(play(_GOOD)[1].components) == {'format', 'eval'} and play(_GOOD)[1].total == 1.5
+    assert play(_GOOD, judge=rule_marks)[1].total > 1.5 and play('Here.\n' + _GOOD, allow_text=False)[1].total == 1.
+    assert play(_GOOD, evaluate=lambda tool, row: [True, False, False, False])[1].total == .75
+    assert play(_GOOD.replace('def find_lcm', 'def f'), judge=rule_marks)[1].total == 0
+    down, paid = play(_GOOD, judge=chat_judge(Speaker('a', 'b')))
+    assert (down.status, down.reason, paid.total) == ('unscored', 'model_failed', None)
 
 
 @pytest.mark.parametrize('old, new, mark', [

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from sandsmith.core import SpecError
+from sandsmith.core import Limits, SpecError
 from sandsmith.smith.build import BuildRow, grade_build, try_tool
 from sandsmith.smith.oracle import reference_tool, tool_response
 from sandsmith.smith.tasks import CATEGORIES, SEEN, rows
@@ -18,7 +18,7 @@ def test_the_reference_tool_scores_one_on_the_hard_band(category, interface):
     hard = rows(category, 'evaluation', _N, 77)
     assert len(hard) == (6 if category == 'tower_of_hanoi' else _N)
     tool = reference_tool(category, interface)
-    right = try_tool(tool, hard, interface=interface)
+    right = try_tool(tool, hard, interface=interface, limits=Limits(timeout_s=60))
     assert all(right), [row.question for row, ok in zip(hard, right) if not ok][:2]
 
 

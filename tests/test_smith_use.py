@@ -9,8 +9,9 @@ from sandsmith.rl.environment import rollout
 from sandsmith.rl.reward import reward
 from sandsmith.smith.build import draw_build_rows, grade_build
 from sandsmith.smith.oracle import reference_tool, tool_response
+from sandsmith.smith.pool import ToolPool
 from sandsmith.smith.tasks import check_disjoint
-from sandsmith.smith.use import UseEnv, chat_evaluator, draw_use_rows, play_use, read_boxed, read_calls
+from sandsmith.smith.use import UseEnv, chat_evaluator, draw_use_rows, play_use, read_boxed, read_calls, tools_for
 
 _CALL = {'name': 'find_lcm', 'arguments': {'numbers': [4, 6]}}
 _TEXT = json.dumps(_CALL)
@@ -115,6 +116,15 @@ def test_after_five_calling_turns_only_an_answer_is_taken():
     assert late.score == 1 and late.facts['n_calls'] == 5
     never = play(*[_GOOD]*6)
     assert never.score == 0 and never.facts['n_calls'] == 5 and never.facts['n_turns'] == 6
+
+
+def test_tools_come_from_the_pool_or_from_a_build_pass(tmp_path):
+    pool, rng = ToolPool(tmp_path/'p.sqlite'), np.random.default_rng(0)
+    builder = Script(tool_response(reference_tool('lcm')), 'I cannot.')
+    assert [t.name for t in tools_for(_USE, pool, builder, rng)] == ['find_lcm'] and tools_for(_USE, pool, builder, rng) == []
+    assert _USE.shown[0].question.strip() in builder.seen[0][0][1]['content'] and _USE.row.question.strip() not in json.dumps(builder.seen)
+    for category in ('lcm', 'gcd', 'ab', 'syllogism'): pool.admit(category, reference_tool(category), .5)
+    assert len(found := tools_for(_USE, pool, builder, rng)) == 3 and 'find_lcm' in [t.name for t in found] and len(builder.seen) == 2
 
 
 def test_use_rows_keep_to_their_split():

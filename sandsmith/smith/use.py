@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['ToolCalls', 'read_calls', 'read_boxed', 'UseRow', 'draw_use_rows', 'use_messages', 'UseEnv', 'play_use',
-           'chat_evaluator']
+           'chat_evaluator', 'tools_for']
 
 # %% ../../nbs/25_smith.use.ipynb #cell-3
 import json, re
@@ -15,9 +15,10 @@ import numpy as np
 from ..chat import Policy
 from ..core import Limits, SandboxError, content_id, derive_seed
 from ..sandbox import call_tool
-from .build import BuildRow, Evaluator, Split, _deal
+from .build import BuildRow, Evaluator, Split, _deal, build_messages
 from .graders import Row, grade_answer
-from .tool import Tool
+from .pool import ToolPool, retrieve
+from .tool import Tool, verify
 from ..trace import Turn, Verdict
 
 # %% ../../nbs/25_smith.use.ipynb #cell-6
@@ -225,3 +226,18 @@ def chat_evaluator(
         if fault: raise SandboxError(fault)
         return [v.score == 1 for v in verdicts]
     return evaluate
+
+# %% ../../nbs/25_smith.use.ipynb #cell-19
+def tools_for(
+    row: UseRow,
+    pool: ToolPool,
+    policy: Policy, # builds when the pool has nothing
+    rng: np.random.Generator, # draws distractors and the policy's random choices
+    *, m_distractor: int = 2,
+) -> list[Tool]: # shuffled; empty when a build pass failed
+    "The tools of one use episode."
+    found = [pooled.tool for pooled in retrieve(pool, row.category, rng, m_distractor=m_distractor)]
+    if found: return found
+    asked = build_messages(BuildRow(id=row.id, category=row.category, shown=row.shown, hidden=()))
+    tool = verify(str(policy.act(asked, tools=(), rng=rng).get('content') or '')).tool
+    return [tool] if tool else []
