@@ -123,7 +123,9 @@ def run_one(plan: dict, fds: list[int], config: dict, control: socket.socket) ->
     if init: # process 1 takes its namespace with it: when it is reaped, nothing is left
         os.kill(init, signal.SIGKILL)
         os.waitpid(init, 0)
-    else: end_descendants()
+    else:
+        end_descendants()
+        if os.getpid() == 1: empty_shared_memory()
     return *ending, int(seconds*1e6)
 
 
@@ -159,7 +161,7 @@ def watch(pid: int, first: int, note_fd: int, plan: dict, control: socket.socket
             if why: os.kill(first, signal.SIGKILL)  # process 1 of the namespace: the kernel takes all others with it
             left = min(end, call_end, *([next_sum] if plan['memory_kb'] else [])) - now
             ready = [fd for fd, _ in poller.poll(None if why else max(0, 1000*left + .5))]
-            if control.fileno() in ready: os._exit(0)  # the supervisor is gone: nothing is asked while a job runs
+            if control.fileno() in ready: abandon(first)  # the supervisor is gone: nothing is asked while a job runs
             notes = read_notes(note_fd) if note_fd in ready or pid_fd in ready else b''
             if note_fd in ready and not notes: poller.unregister(note_fd)
             n_calls += notes.count(b'.')
@@ -171,6 +173,13 @@ def watch(pid: int, first: int, note_fd: int, plan: dict, control: socket.socket
     finally: os.close(pid_fd)
 
 
+def abandon(first: int) -> None:
+    "End the job and this process."
+    os.kill(first, signal.SIGKILL)
+    end_descendants()
+    os._exit(0)
+
+
 def read_notes(fd: int) -> bytes:
     "What the job noted: R it is set up, . a call begins, the nonce: MemoryError. After R the job can write here what it likes."
     try: return os.read(fd, 4096)
@@ -178,16 +187,19 @@ def read_notes(fd: int) -> bytes:
 
 
 def total_memory_kb(own_kb: int) -> int:
-    "Memory of all processes that are visible here besides this one, beyond what each shares with it."
-    total, own = 0, str(os.getpid())
+    "Memory of all processes that descend from this one, beyond what each shares with it."
+    used, parents, own = {}, {}, os.getpid()
     for name in os.listdir('/proc'):
-        if not name.isdigit() or name == own: continue
+        if not name.isdigit(): continue
         try:
-            with open(f'/proc/{name}/status') as f: lines = dict(line.split(':', 1) for line in f if line.startswith('Rss'))
+            with open(f'/proc/{name}/status') as f: lines = dict(line.split(':', 1) for line in f if line.startswith(('PPid', 'Rss')))
         except (OSError, ValueError): continue
         anonymous, shared = (int(lines.get(key, '0 kB').split()[0]) for key in ('RssAnon', 'RssShmem'))
-        total += max(0, anonymous - own_kb) + shared
-    return total
+        used[int(name)], parents[int(name)] = max(0, anonymous - own_kb) + shared, int(lines.get('PPid', 0))
+    def is_ours(pid: int) -> bool:
+        while pid and pid != own: pid = parents.get(pid, 0)
+        return pid == own
+    return sum(kb for pid, kb in used.items() if pid != own and is_ours(pid))
 
 
 def end_descendants() -> None:
@@ -204,6 +216,12 @@ def end_descendants() -> None:
             while os.waitpid(-1, os.WNOHANG)[0]: pass
         except ChildProcessError: return  # orphans come to this process, so none is left
         time.sleep(.001)
+
+
+def empty_shared_memory() -> None:
+    "In a shell without namespaces of the job's own: /dev/shm is the next job's, too. There are files alone, see `restrict_paths`."
+    os.chmod('/dev/shm', 0o1777)
+    for name in os.listdir('/dev/shm'): os.unlink(f'/dev/shm/{name}')
 
 
 def children_of(parent: int) -> list[int]:
@@ -265,8 +283,8 @@ def isolate(request: dict, config: dict) -> None:
     set_limits(request, request['n_processes'] if 'user' in layers or 'shell' in layers else None)
     if 'user' in layers: drop_user(request['uid'])
     elif 'namespaces' in layers: enter_user_namespace(request)
-    if 'namespaces' in layers: drop_capabilities()
-    else: prctl(PR_SET_DUMPABLE, 1)
+    if layers: drop_capabilities()
+    prctl(PR_SET_DUMPABLE, 1)  # else its own /proc/self is closed to it
     if {'landlock', 'seccomp'} & set(layers): prctl(PR_SET_NO_NEW_PRIVS, 1)
     if 'landlock' in layers: restrict_paths(request, config)
     if 'seccomp' in layers: checked(libc.prctl(PR_SET_SECCOMP, 2, config['filter'], 0, 0), 'seccomp')
@@ -339,8 +357,10 @@ def restrict_paths(request: dict, config: dict) -> None:
     calls = config['landlock']
     read, write = 0b1101, calls['all'] & ~(1 << 6 | 1 << 11)        # no character or block devices
     of_a_file = calls['all'] & (0b111 | 1 << 14 | 1 << 15)
+    plain_files = of_a_file & ~1 | 1 << 3 | 1 << 5 | 1 << 8         # no folders, links or sockets
     devices = [(f'/dev/{name}', 0b110) for name in ('null', 'zero', 'full', 'random', 'urandom')]
-    rules = [*((p, read) for p in config['readable']), *((p, write) for p in request['writable']), *devices]
+    writable = {p: plain_files if p == '/dev/shm' and 'namespaces' not in config['layers'] else write for p in request['writable']}
+    rules = [*((p, read) for p in config['readable']), *writable.items(), *devices]
     fd = calls['create'](calls['ruleset'])
     for path, access in rules:
         rule = calls['path']()
