@@ -76,14 +76,16 @@ def keep_clear(fd: int) -> int:
 
 def load(config: dict) -> None:
     "Import what jobs will want, and touch what every child needs, so that it is not paid for in each."
-    import importlib, json, linecache, random, traceback  # noqa: F401
+    import importlib, json, linecache, random, tempfile, traceback  # noqa: F401
     warnings.filterwarnings('ignore', message='.*multi-threaded.*fork', category=DeprecationWarning)
     sys.path[:] = [p for p in sys.path if p not in config['packages']] + config['packages']
     sys.prefix = sys.exec_prefix = config['prefix']
     if 'landlock' in config['layers']: config['landlock'] = landlock_calls(config)
+    tempfile.tempdir = '/tmp'  # nothing is writable here, and some packages ask while they are imported
     for name in config['preload']:
         try: importlib.import_module(name)
         except Exception: pass  # a job that wants it will say so
+    tempfile.tempdir = None
     site.setquit()
     site.sethelper()
     exec(compile('[str(i) for i in range(3)]', '<warm>', 'exec'), {})
@@ -261,10 +263,18 @@ def run_child(fds: list[int], note_fd: int, config: dict) -> None:
         else: code = run_calls(request)
     except BaseException as e: show(e, None)
     finally:
-        for open_stream in (sys.stdout, sys.stderr):
-            try: open_stream.flush()
-            except BaseException: pass
-        os._exit(code)
+        try: settle()
+        finally: os._exit(code)
+
+
+def settle() -> None:
+    "What ends with an interpreter: files are written out, semaphores released. Threads and `atexit` functions are not waited for."
+    acts = [stream.flush for stream in (sys.stdout, sys.stderr) if hasattr(stream, 'flush')]
+    if 'multiprocessing.util' in sys.modules: acts.append(sys.modules['multiprocessing.util']._run_finalizers)
+    acts += [o.flush for o in gc.get_objects() if type(o) in (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom) and not o.closed]
+    for act in acts:
+        try: act()
+        except BaseException: pass
 
 
 def close_from(fd: int) -> None:

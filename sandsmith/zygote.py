@@ -55,7 +55,8 @@ def make_shell(
 # %% ../nbs/00a_zygote.ipynb #cell-10
 _FOLDER, _RUN, _CHILD, _WORK = '/job', '/run', '/child.py', '/jobs'
 _SYSTEM = ('/usr/bin', '/usr/sbin', '/usr/lib', '/usr/lib32', '/usr/lib64', '/usr/libexec', '/usr/share', '/usr/local/bin',
-    '/usr/local/lib', '/usr/local/share', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/etc/alternatives', '/etc/ld.so.cache')
+    '/usr/local/lib', '/usr/local/share', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/etc/alternatives', '/etc/fonts',
+    '/etc/ld.so.cache')
 
 # %% ../nbs/00a_zygote.ipynb #cell-11
 def _python_paths() -> list[str]:
@@ -104,7 +105,8 @@ fsmount fspick mount_setattr pivot_root chroot setns unshare bpf perf_event_open
 userfaultfd keyctl add_key request_key kexec_load kexec_file_load init_module finit_module delete_module reboot swapon swapoff acct
 quotactl quotactl_fd open_by_handle_at name_to_handle_at syslog vhangup settimeofday clock_settime clock_adjtime adjtimex sethostname
 setdomainname iopl ioperm modify_ldt fanotify_init fanotify_mark nfsservctl personality landlock_create_ruleset memfd_secret
-open_tree_attr listmount statmount memfd_create shmget shmat shmctl msgget msgctl msgsnd msgrcv semget semctl semop mq_open mq_unlink'''.split()
+open_tree_attr listmount statmount memfd_create shmget shmat shmctl msgget msgctl msgsnd msgrcv semget semctl
+semop mq_open mq_unlink'''.split()
 _OF_ITSELF = {'prlimit64': 0, 'sched_setaffinity': 0, 'sched_setscheduler': 0, 'sched_setparam': 0, 'sched_setattr': 0, 'setpriority': 1,
     'ioprio_set': 1} # which argument says whose; 0 is the caller
 _METADATA = '''chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes utimensat futimesat setxattr lsetxattr fsetxattr
@@ -321,8 +323,9 @@ def _config(shell: Shell, preload: str) -> dict[str, Any]: # marshal data
     readable = ['/'] if 'namespaces' in shell.layers else [
         *(p for p in _SYSTEM if os.path.exists(p)), *_python_paths(), '/etc/passwd', '/proc/self', '/proc/cpuinfo', '/proc/meminfo',
         '/proc/stat', '/sys/devices/system/cpu', *['/proc']*is_bound]
+    bpf = compile_filter(is_bound, shell.has_own_user) if 'seccomp' in shell.layers else b''
     return dict(layers=shell.layers, preload=_modules_of(preload), packages=environment()['PYTHONPATH'].split(':'), prefix=sys.prefix,
-        bpf=compile_filter(is_bound, shell.has_own_user) if 'seccomp' in shell.layers else b'', readable=readable, sleep=shutil.which('sleep') or '/bin/sleep')
+        bpf=bpf, readable=readable, sleep=shutil.which('sleep') or '/bin/sleep')
 
 def _start_zygote(shell: Shell, preload: str, work_dir: Path, groups: Sequence[Path], control_fd: int, errors_fd: int) -> subprocess.Popen:
     config = memory_file(marshal.dumps(_config(shell, preload)))
