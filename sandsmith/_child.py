@@ -79,14 +79,16 @@ def keep_clear(fd: int) -> int:
 
 def load(config: dict) -> None:
     "Import what jobs will want, and touch what every child needs, so that it is not paid for in each."
-    import importlib, json, linecache, random, traceback  # noqa: F401
+    import importlib, json, linecache, random, tempfile, traceback  # noqa: F401
     warnings.filterwarnings('ignore', message='.*multi-threaded.*fork', category=DeprecationWarning)
     sys.path[:] = [p for p in sys.path if p not in config['packages']] + config['packages']
     sys.prefix = sys.exec_prefix = config['prefix']
     if 'landlock' in config['layers']: config['landlock'] = landlock_calls(config)
+    tempfile.tempdir = '/tmp'  # nothing is writable here, and some packages ask while they are imported
     for name in config['preload']:
         try: importlib.import_module(name)
         except Exception: pass  # a job that wants it will say so
+    tempfile.tempdir = None
     site.setquit()
     site.sethelper()
     exec(compile('[str(i) for i in range(3)]', '<warm>', 'exec'), {})
@@ -143,7 +145,9 @@ def run_one(spare: dict, plan: dict, fds: list[int], config: dict, control: sock
     if spare['init']: # process 1 takes its namespace with it: when it is reaped, nothing is left
         os.kill(spare['init'], signal.SIGKILL)
         os.waitpid(spare['init'], 0)
-    else: end_descendants()
+    else:
+        end_descendants()
+        if os.getpid() == 1: empty_shared_memory()
     return *ending, int(seconds*1e6)
 
 
@@ -179,7 +183,7 @@ def watch(pid: int, first: int, note_fd: int, plan: dict, control: socket.socket
             if why: os.kill(first, signal.SIGKILL)  # process 1 of the namespace: the kernel takes all others with it
             left = min(end, call_end, *([next_sum] if plan['memory_kb'] else [])) - now
             ready = [fd for fd, _ in poller.poll(None if why else max(0, 1000*left + .5))]
-            if control.fileno() in ready: os._exit(0)  # the supervisor is gone: nothing is asked while a job runs
+            if control.fileno() in ready: abandon(first)  # the supervisor is gone: nothing is asked while a job runs
             notes = read_notes(note_fd) if note_fd in ready or pid_fd in ready else b''
             if note_fd in ready and not notes: poller.unregister(note_fd)
             n_calls += notes.count(b'.')
@@ -191,6 +195,13 @@ def watch(pid: int, first: int, note_fd: int, plan: dict, control: socket.socket
     finally: os.close(pid_fd)
 
 
+def abandon(first: int) -> None:
+    "End the job and this process."
+    os.kill(first, signal.SIGKILL)
+    end_descendants()
+    os._exit(0)
+
+
 def read_notes(fd: int) -> bytes:
     "What the job noted: R it is set up, . a call begins, the nonce: MemoryError. After R the job can write here what it likes."
     try: return os.read(fd, 4096)
@@ -198,16 +209,19 @@ def read_notes(fd: int) -> bytes:
 
 
 def total_memory_kb(own_kb: int) -> int:
-    "Memory of all processes that are visible here besides this one, beyond what each shares with it."
-    total, own = 0, str(os.getpid())
+    "Memory of all processes that descend from this one, beyond what each shares with it."
+    used, parents, own = {}, {}, os.getpid()
     for name in os.listdir('/proc'):
-        if not name.isdigit() or name == own: continue
+        if not name.isdigit(): continue
         try:
-            with open(f'/proc/{name}/status') as f: lines = dict(line.split(':', 1) for line in f if line.startswith('Rss'))
+            with open(f'/proc/{name}/status') as f: lines = dict(line.split(':', 1) for line in f if line.startswith(('PPid', 'Rss')))
         except (OSError, ValueError): continue
         anonymous, shared = (int(lines.get(key, '0 kB').split()[0]) for key in ('RssAnon', 'RssShmem'))
-        total += max(0, anonymous - own_kb) + shared
-    return total
+        used[int(name)], parents[int(name)] = max(0, anonymous - own_kb) + shared, int(lines.get('PPid', 0))
+    def is_ours(pid: int) -> bool:
+        while pid and pid != own: pid = parents.get(pid, 0)
+        return pid == own
+    return sum(kb for pid, kb in used.items() if pid != own and is_ours(pid))
 
 
 def end_descendants() -> None:
@@ -224,6 +238,12 @@ def end_descendants() -> None:
             while os.waitpid(-1, os.WNOHANG)[0]: pass
         except ChildProcessError: return  # orphans come to this process, so none is left
         time.sleep(.001)
+
+
+def empty_shared_memory() -> None:
+    "In a shell without namespaces of the job's own: /dev/shm is the next job's, too. There are files alone, see `restrict_paths`."
+    os.chmod('/dev/shm', 0o1777)
+    for name in os.listdir('/dev/shm'): os.unlink(f'/dev/shm/{name}')
 
 
 def children_of(parent: int) -> list[int]:
@@ -269,10 +289,18 @@ def run_child(socket_fd: int, note_fd: int, config: dict) -> None:
         else: code = run_calls(request)
     except BaseException as e: show(e, None)
     finally:
-        for open_stream in (sys.stdout, sys.stderr):
-            try: open_stream.flush()
-            except BaseException: pass
-        os._exit(code)
+        try: settle()
+        finally: os._exit(code)
+
+
+def settle() -> None:
+    "What ends with an interpreter: files are written out, semaphores released. Threads and `atexit` functions are not waited for."
+    acts = [stream.flush for stream in (sys.stdout, sys.stderr) if hasattr(stream, 'flush')]
+    if 'multiprocessing.util' in sys.modules: acts.append(sys.modules['multiprocessing.util']._run_finalizers)
+    acts += [o.flush for o in gc.get_objects() if type(o) in (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom) and not o.closed]
+    for act in acts:
+        try: act()
+        except BaseException: pass
 
 
 def close_from(fd: int) -> None:
@@ -284,14 +312,15 @@ def isolate(request: dict, config: dict) -> None:
     "Put up every fence of the tier, from the outermost in; none can be taken down again."
     layers = config['layers']
     if 'namespaces' in layers: mount_folders(request)
+    else: os.close(FOLDER)
     with open(request['main'], 'xb') as f: f.write(request['code'])
     os.chmod(request['main'], 0o444)
     os.chdir(request['folder'])
     set_limits(request, request['n_processes'] if 'user' in layers or 'shell' in layers else None)
     if 'user' in layers: drop_user(request['uid'])
     elif 'namespaces' in layers: enter_user_namespace(request)
-    if 'namespaces' in layers: drop_capabilities()
-    else: prctl(PR_SET_DUMPABLE, 1)
+    if layers: drop_capabilities()
+    prctl(PR_SET_DUMPABLE, 1)  # else its own /proc/self is closed to it
     if {'landlock', 'seccomp'} & set(layers): prctl(PR_SET_NO_NEW_PRIVS, 1)
     if 'landlock' in layers: restrict_paths(request, config)
     if 'seccomp' in layers: checked(libc.prctl(PR_SET_SECCOMP, 2, config['filter'], 0, 0), 'seccomp')
@@ -369,8 +398,10 @@ def restrict_paths(request: dict, config: dict) -> None:
     calls = config['landlock']
     read, write = 0b1101, calls['all'] & ~(1 << 6 | 1 << 11)        # no character or block devices
     of_a_file = calls['all'] & (0b111 | 1 << 14 | 1 << 15)
+    plain_files = of_a_file & ~1 | 1 << 3 | 1 << 5 | 1 << 8         # no folders, links or sockets
     devices = [(f'/dev/{name}', 0b110) for name in ('null', 'zero', 'full', 'random', 'urandom')]
-    rules = [*((p, read) for p in config['readable']), *((p, write) for p in request['writable']), *devices]
+    writable = {p: plain_files if p == '/dev/shm' and 'namespaces' not in config['layers'] else write for p in request['writable']}
+    rules = [*((p, read) for p in config['readable']), *writable.items(), *devices]
     fd = calls['create'](calls['ruleset'])
     for path, access in rules:
         rule = calls['path']()

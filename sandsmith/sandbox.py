@@ -101,6 +101,7 @@ def _job_paths(place: _Place) -> Iterator[dict[str, Any]]: # for the job's reque
     if place.top is None:
         yield dict(folder='/job', main='/run/main.py', writable=('/job', '/tmp', '/dev/shm'), environment={})
         return
+    place.pool.work_dir.chmod(0o711) # an earlier job of the same user may have shut it
     scratch, is_bound = Path(tempfile.mkdtemp(prefix='run-', dir=place.top)), bool(place.pool.shell.command)
     if place.uid is not None: os.chown(scratch, place.uid, place.uid)
     at = Path('/jobs', place.top.name) if is_bound else place.top

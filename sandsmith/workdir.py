@@ -97,6 +97,7 @@ def _walk_files(root_fd: int) -> Iterator[str]:
         entries = _list_entries(root_fd, prefix, _MAX_ENTRIES - n_seen)
         n_seen += len(entries)
         for name, is_dir in entries:
+            if not name.isprintable(): continue # bytes that are not UTF-8, line breaks
             if is_dir: folders += [f'{prefix}{name}/'] * (prefix.count('/') < _MAX_DEPTH)
             else: yield prefix + name
 

@@ -55,7 +55,8 @@ def make_shell(
 # %% ../nbs/00a_zygote.ipynb #cell-10
 _FOLDER, _RUN, _CHILD, _WORK = '/job', '/run', '/child.py', '/jobs'
 _SYSTEM = ('/usr/bin', '/usr/sbin', '/usr/lib', '/usr/lib32', '/usr/lib64', '/usr/libexec', '/usr/share', '/usr/local/bin',
-    '/usr/local/lib', '/usr/local/share', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/etc/alternatives', '/etc/ld.so.cache')
+    '/usr/local/lib', '/usr/local/share', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/etc/alternatives', '/etc/fonts',
+    '/etc/ld.so.cache')
 
 # %% ../nbs/00a_zygote.ipynb #cell-11
 def _python_paths() -> list[str]:
@@ -91,24 +92,31 @@ def _child_path() -> str: return os.path.join(os.path.dirname(str(sandsmith.__fi
 @functools.cache
 def environment() -> dict[str, str]:
     "What a job finds in `os.environ`."
-    roots, one = (sys.prefix, sys.base_prefix, '/usr/'), ('OMP', 'OPENBLAS', 'MKL', 'LOKY_MAX_CPU', 'POLARS_MAX')
-    packages = [p for p in sys.path if os.path.basename(p) in ('site-packages', 'dist-packages') and p.startswith(roots)]
-    threads = {'LOKY_MAX_CPU': 'LOKY_MAX_CPU_COUNT', 'POLARS_MAX': 'POLARS_MAX_THREADS'}
+    packages = [p for p in sys.path if os.path.basename(p) in ('site-packages', 'dist-packages') and p.startswith((sys.prefix, sys.base_prefix, '/usr/'))]
+    threads = 'OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS', 'LOKY_MAX_CPU_COUNT', 'POLARS_MAX_THREADS'
     return dict(PATH=f'{sys.prefix}/bin:/usr/local/bin:/usr/bin:/bin', HOME='/tmp', TMPDIR='/tmp', USER='user', LANG='C.UTF-8',
         MPLBACKEND='Agg', PYTHONHASHSEED='0', PYTHONDONTWRITEBYTECODE='1', PYTHONPATH=':'.join(packages), LD_BIND_NOW='1',
-        **{threads.get(name, f'{name}_NUM_THREADS'): '1' for name in one})
+        **dict.fromkeys(threads, '1'))
 
 # %% ../nbs/00a_zygote.ipynb #cell-16
 _REFUSED = '''ptrace process_vm_readv process_vm_writev process_madvise kcmp pidfd_getfd mount umount2 move_mount open_tree fsopen fsconfig
 fsmount fspick mount_setattr pivot_root chroot setns unshare bpf perf_event_open io_uring_setup io_uring_enter io_uring_register
 userfaultfd keyctl add_key request_key kexec_load kexec_file_load init_module finit_module delete_module reboot swapon swapoff acct
 quotactl quotactl_fd open_by_handle_at name_to_handle_at syslog vhangup settimeofday clock_settime clock_adjtime adjtimex sethostname
-setdomainname iopl ioperm fanotify_init fanotify_mark nfsservctl personality landlock_create_ruleset memfd_secret
-open_tree_attr listmount statmount'''.split()
+setdomainname iopl ioperm modify_ldt fanotify_init fanotify_mark nfsservctl personality landlock_create_ruleset memfd_secret
+open_tree_attr listmount statmount memfd_create shmget shmat shmctl msgget msgctl msgsnd msgrcv semget semctl
+semop mq_open mq_unlink'''.split()
+_OF_ITSELF = {'prlimit64': 0, 'sched_setaffinity': 0, 'sched_setscheduler': 0, 'sched_setparam': 0, 'sched_setattr': 0, 'setpriority': 1,
+    'ioprio_set': 1} # which argument says whose; 0 is the caller
+_METADATA = '''chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes utimensat futimesat setxattr lsetxattr fsetxattr
+removexattr lremovexattr fremovexattr'''.split()
 
 # %% ../nbs/00a_zygote.ipynb #cell-17
 @functools.cache
-def compile_filter() -> bytes: # BPF instructions, 8 bytes each
+def compile_filter(
+    has_shell: bool = True, # False: paths and sockets of the host can be named
+    has_own_user: bool = True, # False: files of the host belong to the job's user
+) -> bytes: # BPF instructions, 8 bytes each
     "The system-call filter; `SandboxError` where libseccomp is missing."
     import errno
     try: import pyseccomp as sc
@@ -121,12 +129,23 @@ def compile_filter() -> bytes: # BPF instructions, 8 bytes each
     for flag in (0x10000000, 0x20000, 0x20000000, 0x40000000): filter.add_rule(refuse, 'clone', sc.Arg(0, sc.MASKED_EQ, flag, flag))
     filter.add_rule(sc.ERRNO(errno.EAFNOSUPPORT), 'socket', sc.Arg(0, sc.NE, socket.AF_UNIX))
     filter.add_rule(refuse, 'ioctl', sc.Arg(1, sc.MASKED_EQ, 0xffffffff, 0x5412)) # TIOCSTI: typing for the terminal
+    for name, i in _OF_ITSELF.items(): filter.add_rule(refuse, name, sc.Arg(i, sc.NE, 0))
+    if not has_shell: _hide_host(sc, filter, has_own_user)
     with tempfile.TemporaryFile() as f:
         filter.export_bpf(f)
         f.seek(0)
         return f.read()
 
 # %% ../nbs/00a_zygote.ipynb #cell-19
+def _hide_host(sc: Any, filter: Any, has_own_user: bool) -> None:
+    import errno
+    filter.add_rule(sc.ERRNO(errno.EACCES), 'socket', sc.Arg(0, sc.EQ, socket.AF_UNIX))
+    for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW): # these take an address with each message
+        filter.add_rule(sc.ERRNO(errno.EACCES), 'socketpair', sc.Arg(1, sc.MASKED_EQ, 0xf, kind))
+    for name in () if has_own_user else _METADATA:
+        with suppress(OSError, RuntimeError, ValueError): filter.add_rule(sc.ERRNO(0), name)
+
+# %% ../nbs/00a_zygote.ipynb #cell-22
 PRELOADS: dict[str, tuple[str, ...]] = {
     'bare': ('collections', 'csv', 'dataclasses', 'datetime', 'decimal', 'fractions', 'functools', 'heapq', 'io', 'itertools', 'json',
              'math', 'operator', 'pathlib', 'random', 're', 'statistics', 'string', 'tempfile', 'traceback', 'typing'),
@@ -139,7 +158,7 @@ PRELOADS: dict[str, tuple[str, ...]] = {
 _ROOTS = {name: {m.partition('.')[0] for m in modules} for name, modules in PRELOADS.items()}
 _IMPORT = re.compile(r'^[ \t]*(?:from[ \t]+(\w+)|import[ \t]+([\w.,\t ]+))', re.M)
 
-# %% ../nbs/00a_zygote.ipynb #cell-20
+# %% ../nbs/00a_zygote.ipynb #cell-23
 def choose_preload(
     *texts: str, # the code, and Python files beside it
 ) -> str: # a key of `PRELOADS`
@@ -153,7 +172,7 @@ def _modules_of(name: str) -> list[str]:
     names = list(PRELOADS)
     return [m for part in names[:names.index(name) + 1] for m in PRELOADS[part]]
 
-# %% ../nbs/00a_zygote.ipynb #cell-23
+# %% ../nbs/00a_zygote.ipynb #cell-26
 def _cgroup_dirs() -> list[Path]: # where groups can be made: one a controller (v1), or one for all (v2)
     found, root = [], Path('/sys/fs/cgroup')
     with suppress(OSError):
@@ -164,7 +183,7 @@ def _cgroup_dirs() -> list[Path]: # where groups can be made: one a controller (
             if not controllers and 'memory' in (root/path.lstrip('/')/'cgroup.controllers').read_text(): found.append(root/path.lstrip('/'))
     return found
 
-# %% ../nbs/00a_zygote.ipynb #cell-24
+# %% ../nbs/00a_zygote.ipynb #cell-27
 class ControlGroup:
     "The control group of one zygote; without `dirs` it does nothing."
     _numbers = itertools.count()
@@ -211,7 +230,7 @@ class ControlGroup:
                     break
         self.dirs = []
 
-# %% ../nbs/00a_zygote.ipynb #cell-26
+# %% ../nbs/00a_zygote.ipynb #cell-29
 def memory_file(
     data: bytes,
 ) -> int: # a file descriptor at its start
@@ -233,10 +252,10 @@ class Ending:
     n_calls: int      # calls of a tool that began, as far as it says so
     output: tuple[bytes, bytes, bytes] # stdout, stderr, results; the first part of each
 
-# %% ../nbs/00a_zygote.ipynb #cell-27
+# %% ../nbs/00a_zygote.ipynb #cell-30
 _START_S = 60. # what a start, or the wait for an ending, may take on a busy machine
 
-# %% ../nbs/00a_zygote.ipynb #cell-28
+# %% ../nbs/00a_zygote.ipynb #cell-31
 class Zygote:
     "A process that forks jobs."
     def __init__(self, shell: Shell, preload: str, work_dir: Path):
@@ -279,6 +298,7 @@ class Zygote:
                 fds = [memory_file(marshal.dumps(request)), *writes]
                 for fd in reads: ours.callback(os.close, fd)
                 for fd in fds: theirs.callback(os.close, fd)
+                for fd in writes * (request['uid'] is not None): os.fchown(fd, request['uid'], -1) # so that /dev/stdout can be opened
                 with suppress(ConnectionError):
                     socket.send_fds(self.control, [marshal.dumps(plan)], fds if folder_fd is None else [*fds, folder_fd])
             output, report, made = _drain(self.control, dict(zip(reads, caps, strict=True)), plan['timeout_s'] + _START_S)
@@ -291,21 +311,20 @@ class Zygote:
     def close(self) -> None:
         "End it, and whatever it runs."
         self.control.close()
-        try: self.process.wait(.2)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        with suppress(subprocess.TimeoutExpired): self.process.wait(.2)
+        self.process.kill()
+        self.process.wait()
         self.errors.close()
         self.group.close()
 
-# %% ../nbs/00a_zygote.ipynb #cell-29
+# %% ../nbs/00a_zygote.ipynb #cell-32
 def _read_fault(process: subprocess.Popen, errors: IO[bytes]) -> SandboxError: # why a zygote ended
     with suppress(subprocess.TimeoutExpired): process.wait(1)
     errors.seek(0)
     reason = ' '.join(errors.read()[-2000:].decode('utf-8', 'replace').split())
     return SandboxError(f'expected a sandbox, but it ended: {reason[-200:] or "no message"}')
 
-# %% ../nbs/00a_zygote.ipynb #cell-31
+# %% ../nbs/00a_zygote.ipynb #cell-34
 _JOIN = 'n=$1; shift; while [ $n -gt 0 ]; do echo $$ > "$1/cgroup.procs"; shift; n=$((n-1)); done; exec "$@"'
 
 def _config(shell: Shell, preload: str) -> dict[str, Any]: # marshal data
@@ -313,8 +332,9 @@ def _config(shell: Shell, preload: str) -> dict[str, Any]: # marshal data
     readable = ['/'] if 'namespaces' in shell.layers else [
         *(p for p in _SYSTEM if os.path.exists(p)), *_python_paths(), '/etc/passwd', '/proc/self', '/proc/cpuinfo', '/proc/meminfo',
         '/proc/stat', '/sys/devices/system/cpu', *['/proc']*is_bound]
+    bpf = compile_filter(is_bound, shell.has_own_user) if 'seccomp' in shell.layers else b''
     return dict(layers=shell.layers, preload=_modules_of(preload), packages=environment()['PYTHONPATH'].split(':'), prefix=sys.prefix,
-        bpf=compile_filter() if 'seccomp' in shell.layers else b'', readable=readable, sleep=shutil.which('sleep') or '/bin/sleep')
+        bpf=bpf, readable=readable, sleep=shutil.which('sleep') or '/bin/sleep')
 
 def fresh_command(
     shell: Shell,
@@ -340,7 +360,7 @@ def _start_command(shell: Shell, work_dir: Path) -> list[str]:
     for name, value in environment().items(): args += ['--setenv', name, value]
     return [*args, '--remount-ro', '/', '--chdir', '/', '--', *python, _CHILD]
 
-# %% ../nbs/00a_zygote.ipynb #cell-33
+# %% ../nbs/00a_zygote.ipynb #cell-36
 def _drain(control: socket.socket, caps: Mapping[int, int], seconds: float) -> tuple[tuple[bytes, ...], Any, list[int]]:
     "Read all pipes until the zygote reports that the job is over; report None when it did not."
     # -> what was kept, the report, file descriptors that came with it
@@ -366,11 +386,11 @@ def _drain(control: socket.socket, caps: Mapping[int, int], seconds: float) -> t
         if report and not n_open: break
     return tuple(map(bytes, kept.values())), report, made
 
-# %% ../nbs/00a_zygote.ipynb #cell-35
+# %% ../nbs/00a_zygote.ipynb #cell-38
 _GROWTH = {'bare': (32, .05), 'math': (16, .5), 'tabular': (8, 2.), 'torch': (4, 4.)} # most; patience in s
 _POOLS: 'weakref.WeakSet[Pool]' = weakref.WeakSet()
 
-# %% ../nbs/00a_zygote.ipynb #cell-36
+# %% ../nbs/00a_zygote.ipynb #cell-39
 class Pool:
     "Zygotes of one shell, by preload set."
     def __init__(self, shell: Shell):
@@ -420,7 +440,7 @@ class Pool:
         for zygote in zygotes: zygote.close()
         if self.work_dir != Path('/'): shutil.rmtree(self.work_dir, ignore_errors=True)
 
-# %% ../nbs/00a_zygote.ipynb #cell-37
+# %% ../nbs/00a_zygote.ipynb #cell-40
 def _close_pools() -> None:
     for pool in list(_POOLS): pool.close()
 
