@@ -92,7 +92,8 @@ def _child_path() -> str: return os.path.join(os.path.dirname(str(sandsmith.__fi
 @functools.cache
 def environment() -> dict[str, str]:
     "What a job finds in `os.environ`."
-    packages = [p for p in sys.path if os.path.basename(p) in ('site-packages', 'dist-packages') and p.startswith((sys.prefix, sys.base_prefix, '/usr/'))]
+    names, roots = ('site-packages', 'dist-packages'), (sys.prefix, sys.base_prefix, '/usr/')
+    packages = [p for p in sys.path if os.path.basename(p) in names and p.startswith(roots)]
     threads = 'OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS', 'LOKY_MAX_CPU_COUNT', 'POLARS_MAX_THREADS'
     return dict(PATH=f'{sys.prefix}/bin:/usr/local/bin:/usr/bin:/bin', HOME='/tmp', TMPDIR='/tmp', USER='user', LANG='C.UTF-8',
         MPLBACKEND='Agg', PYTHONHASHSEED='0', PYTHONDONTWRITEBYTECODE='1', PYTHONPATH=':'.join(packages), LD_BIND_NOW='1',
@@ -271,10 +272,8 @@ class Zygote:
         if not select.select([self.control], [], [], seconds)[0]: raise SandboxError(f'the sandbox did not answer in {seconds:g} s')
         try: data, fds, _, _ = socket.recv_fds(self.control, 1 << 16, 1)
         except ConnectionError: data = b''
-        if not data: raise self._fault()
+        if not data: raise _read_fault(self.process, self.errors)
         return (None if data == b'done' else marshal.loads(data)), fds
-
-    def _fault(self) -> SandboxError: return _read_fault(self.process, self.errors)
 
     def make_folder(self, size: int, n_files: int, uid: int) -> int: # a file descriptor of it
         "A working folder in memory, with its limits; only in tier A."
@@ -302,7 +301,7 @@ class Zygote:
                 with suppress(ConnectionError):
                     socket.send_fds(self.control, [marshal.dumps(plan)], fds if folder_fd is None else [*fds, folder_fd])
             output, report, made = _drain(self.control, dict(zip(reads, caps, strict=True)), plan['timeout_s'] + _START_S)
-        if report is None: raise self._fault()
+        if report is None: raise _read_fault(self.process, self.errors)
         is_ready, why, is_memory, code, peak_kb, n_calls, us = report
         is_memory = is_memory or (code == -9 and not why and self.group.n_killed() > n_killed)
         return Ending(is_ready=is_ready, why=why, is_memory=is_memory, exit_code=code, peak_kb=peak_kb, n_calls=n_calls,
@@ -321,8 +320,8 @@ class Zygote:
 def _read_fault(process: subprocess.Popen, errors: IO[bytes]) -> SandboxError: # why a zygote ended
     with suppress(subprocess.TimeoutExpired): process.wait(1)
     errors.seek(0)
-    reason = ' '.join(errors.read()[-2000:].decode('utf-8', 'replace').split())
-    return SandboxError(f'expected a sandbox, but it ended: {reason[-200:] or "no message"}')
+    reason = ' '.join(errors.read().decode('utf-8', 'replace').split())[-200:]
+    return SandboxError(f'expected a sandbox, but it ended: {reason or "no message"}')
 
 # %% ../nbs/00a_zygote.ipynb #cell-34
 _JOIN = 'n=$1; shift; while [ $n -gt 0 ]; do echo $$ > "$1/cgroup.procs"; shift; n=$((n-1)); done; exec "$@"'
