@@ -113,7 +113,7 @@ _POOL = {
     'image': ('pixels linear', 'pixels svm', 'pixels forest', 'coarse linear', 'coarse neighbours', 'coarse extra_trees',
               'statistics linear', 'statistics svm', 'statistics forest', 'statistics boosting'),
 }
-_TREES: dict[str, Any] = dict(n_estimators=80, min_samples_leaf=2, random_state=0, n_jobs=1)
+_TREES: dict[str, Any] = dict(n_estimators=50, min_samples_leaf=2, random_state=0, n_jobs=1)
 _BOOST: dict[str, Any] = dict(n_estimators=60, num_leaves=7, min_child_samples=8, random_state=0, n_jobs=1, verbose=-1, deterministic=True,
                               force_row_wise=True)
 _MODELS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = { # (classifier, regressor)
@@ -174,7 +174,7 @@ def pool_predictions(
     return found
 
 # %% ../../nbs/13_sand.calibrate.ipynb #cell-19
-_N_DRAWS = 20
+_N_POPULATION, _N_DRAWS = 8, 20
 
 def hidden_parts(
     n_feedback: int, # rows scored during an episode
@@ -217,7 +217,7 @@ def submission_form(
 # %% ../../nbs/13_sand.calibrate.ipynb #cell-20
 @dataclass(frozen=True, kw_only=True)
 class Population:
-    "Training rows and twenty candidate hidden sets."
+    "Training rows and candidate hidden sets."
     form: dict[str, Any]            # the form of a submission
     train: dict[str, Any]           # rows as the family makes them: columns, files, target
     draws: list[dict[str, Any]]     # the same, one a hidden set
@@ -415,10 +415,12 @@ def calibrate(
     spec: TaskSpec,
 ) -> Calibration: # check `is_accepted`
     "Fit the pool, sort it, choose the tiers and the hidden set, and audit for luck; a pure function of the spec."
-    with threadpool_limits(1): return _calibrate(spec)
+    with threadpool_limits(1):
+        found = _calibrate(spec, _N_POPULATION)
+        return _calibrate(spec, _N_DRAWS) if found.reason == 'no_strict_draw' else found
 
-def _calibrate(spec: TaskSpec) -> Calibration:
-    metric, rows = get_metric(spec.metric), draw_population(spec)
+def _calibrate(spec: TaskSpec, n_draws: int) -> Calibration:
+    metric, rows = get_metric(spec.metric), draw_population(spec, n_draws=n_draws)
     if any(_is_degenerate(metric, t) for t in (rows.y, *(t[keep] for t, keep in zip(rows.truth, rows.is_reward)))):
         return Calibration(reason='degenerate_target', form=rows.form)
     population, draws = measure_quality(metric, rows, predict_population(spec, rows))
