@@ -6,7 +6,7 @@ import pytest
 from sandsmith.core import Limits
 from sandsmith.sandbox import run
 from sandsmith.zygote import PRELOADS
-from test_sandbox import TIER, WAYS, WEAKER, pool_of, use
+from test_sandbox import TIER, WAYS, WEAKER, use
 
 pytestmark = pytest.mark.skipif(TIER != 'A', reason='this machine does not allow all layers')
 PROGRAMS = {} # by name: the program, and what it prints
