@@ -311,6 +311,7 @@ def close_from(fd: int) -> None:
 def isolate(request: dict, config: dict) -> None:
     "Put up every fence of the tier, from the outermost in; none can be taken down again."
     layers = config['layers']
+    prctl(PR_SET_DUMPABLE, 1)  # else its own /proc/self is closed to it
     if 'namespaces' in layers: mount_folders(request)
     else: os.close(FOLDER)
     with open(request['main'], 'xb') as f: f.write(request['code'])
@@ -320,7 +321,7 @@ def isolate(request: dict, config: dict) -> None:
     if 'user' in layers: drop_user(request['uid'])
     elif 'namespaces' in layers: enter_user_namespace(request)
     if layers: drop_capabilities()
-    prctl(PR_SET_DUMPABLE, 1)  # else its own /proc/self is closed to it
+    prctl(PR_SET_DUMPABLE, 1)  # a new user id took it away
     if {'landlock', 'seccomp'} & set(layers): prctl(PR_SET_NO_NEW_PRIVS, 1)
     if 'landlock' in layers: restrict_paths(request, config)
     if 'seccomp' in layers: checked(libc.prctl(PR_SET_SECCOMP, 2, config['filter'], 0, 0), 'seccomp')

@@ -134,7 +134,7 @@ def test_attack(name, way, aim, monkeypatch):
         place = s._place
     shown = result.stdout + result.stderr
     assert result.status in case.ends, shown
-    assert 'control True' in result.stdout and 'blocked' in result.stdout, shown
+    assert 'control True' in result.stdout and ('blocked' in result.stdout or result.status in ('memory', 'killed')), shown
     assert 'PWNED' not in shown and TOKEN not in shown, shown
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000 # KiB
     check_after(way, place)

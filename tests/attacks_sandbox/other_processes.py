@@ -5,7 +5,10 @@ child = os.fork()
 if child == 0: signal.pause()
 own = {os.getpid(), child}
 control(os.path.exists(f'/proc/{child}/stat') or not os.path.exists('/proc/1'))
-pids = {1, 2, 3, C['victim'], os.getppid(), *(int(n) for n in (os.listdir('/proc') if os.access('/proc', os.R_OK) else ()) if n.isdigit())} - own - {0}
+def listed():
+    try: return os.listdir('/proc')
+    except OSError: return []
+pids = {1, 2, 3, C['victim'], os.getppid(), *(int(n) for n in listed() if n.isdigit())} - own - {0}
 for pid in pids:
     for name in ('environ', 'mem', 'maps', 'auxv', 'syscall', 'stack', 'pagemap', 'io', 'root/etc', 'cwd/.', 'fd', 'map_files', 'task/{}/environ'):
         path = f'/proc/{pid}/{name}'.format(pid)

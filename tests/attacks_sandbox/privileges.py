@@ -1,8 +1,11 @@
 # MUST: no way to another user: set-user-id programs, capabilities, ids
 import ctypes, os, shutil, subprocess
 control(os.getuid() != 0 or C['tier'] == 'none')
+def become_owner():
+    os.chown('.', 0, 0)
+    if os.stat('.').st_uid != 0: raise PermissionError(1, 'nothing changed')
 L = ctypes.CDLL(None, use_errno=True)
-for name, act in dict(uid=lambda: os.setuid(0), gid=lambda: os.setgid(0), res=lambda: os.setresuid(0, 0, 0), groups=lambda: os.setgroups([0]), chown=lambda: os.chown('.', 0, 0), mknod=lambda: os.mknod('disk', 0o60666, os.makedev(8, 0)), mem=lambda: os.mknod('mem', 0o20666, os.makedev(1, 1))).items():
+for name, act in dict(uid=lambda: os.setuid(0), gid=lambda: os.setgid(0), res=lambda: os.setresuid(0, 0, 0), groups=lambda: os.setgroups([0]), chown=become_owner, mknod=lambda: os.mknod('disk', 0o60666, os.makedev(8, 0)), mem=lambda: os.mknod('mem', 0o20666, os.makedev(1, 1))).items():
     try: act(); pwn(name)
     except OSError as e: blocked(f'{name}: {e.strerror}')
 status = open('/proc/self/status').read()
