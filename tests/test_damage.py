@@ -1,6 +1,5 @@
 "Files that somebody tore: one line that names the file or a reported problem, never a traceback, and what can be made again is"
 import json, shutil
-from pathlib import Path
 import pytest
 import sandsmith.run.cli as cli
 from sandsmith.core import RunError, SpecError, TrainError, read_json

@@ -104,6 +104,7 @@ def _known_outcomes(out_dir: Path) -> dict[int, dict[str, Any]]: # by index
 def _start_worker() -> None:
     "Runs first in each worker."
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 def _end_with_parent() -> None:
@@ -121,10 +122,17 @@ class _Inline:
         return future
     def shutdown(self, **_: Any) -> None: pass
 
+class _Workers(ProcessPoolExecutor):
+    "A worker that starts inherits that Ctrl-C is held back, so it cannot be torn while it imports."
+    def submit(self, *args: Any, **kwargs: Any) -> Future: # type: ignore[override]
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try: return super().submit(*args, **kwargs)
+        finally: signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
 def _open_pool(workers: int) -> _Inline | ProcessPoolExecutor:
     if workers < 1: raise SpecError(f'workers: expected at least 1, got {workers}')
     if workers == 1: return _Inline()
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context('spawn'), initializer=_start_worker)
+    return _Workers(workers, mp_context=multiprocessing.get_context('spawn'), initializer=_start_worker)
 
 # %% ../../nbs/18_sand.corpus.ipynb #cell-14
 def _accepted(outcomes: dict[int, dict[str, Any]]) -> Iterator[dict[str, Any]]: # accepted ones before the first gap
