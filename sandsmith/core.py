@@ -4,10 +4,13 @@
 
 # %% auto #0
 __all__ = ['SandsmithError', 'SpecError', 'SandboxError', 'GradeError', 'PolicyError', 'TrainError', 'RunError', 'canonical_json',
-           'content_id', 'derive_seed', 'Limits', 'write_atomic', 'checkout_dir', 'cache_dir']
+           'content_id', 'derive_seed', 'Limits', 'write_atomic', 'reading', 'read_json', 'read_jsonl', 'is_disk_full',
+           'checkout_dir', 'cache_dir']
 
 # %% ../nbs/00_core.ipynb #cell-3
-import hashlib, json, math, os, tempfile
+import errno, hashlib, json, math, os, tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,6 +100,57 @@ def write_atomic(
     return path
 
 # %% ../nbs/00_core.ipynb #cell-20
+@contextmanager
+def reading(
+    where: str | Path, # the file, or a line of it
+    *, error: type[SandsmithError] = SpecError,
+    advice: str = '', # what to do about it
+) -> Iterator[None]:
+    "What goes wrong in the block is the file's fault: `error` names it, in one line."
+    try: yield
+    except (SandsmithError, MemoryError): raise
+    except Exception as e:
+        what = e.strerror if isinstance(e, OSError) and e.strerror else f'{type(e).__name__}: {e}'
+        raise error(f'{where}: {" ".join(what.split())[:300]}' + (f'; {advice}' if advice else '')) from e
+
+def read_json(
+    path: str | Path,
+    *, kind: type = dict, # dict or list
+    error: type[SandsmithError] = SpecError,
+    advice: str = '', # what to do about a damaged one
+) -> Any: # of that kind
+    "A JSON file; `error` when it is absent, damaged or of another kind."
+    with reading(path, error=error, advice=advice):
+        found = json.loads(Path(path).read_text(encoding='utf-8'))
+        if not isinstance(found, kind): raise TypeError(f'expected a JSON {"object" if kind is dict else kind.__name__}, got {found!r:.40}')
+        return found
+
+# %% ../nbs/00_core.ipynb #cell-23
+def read_jsonl(
+    path: str | Path, # an object a line; empty lines are skipped
+    *names: str, # fields that each must have
+) -> list[dict[str, Any]]: # in the order of the file
+    "Read JSON lines; `SpecError` names the first bad one."
+    found = []
+    for n, line in enumerate(Path(path).read_bytes().split(b'\n'), 1):
+        if not line.strip(): continue
+        where = f'{path} line {n}'
+        with reading(where): row = json.loads(line.decode('utf-8'))
+        if not isinstance(row, dict) or not set(names) <= set(row):
+            raise SpecError(f'{where}: expected an object with {" and ".join(names) or "any fields"}')
+        if 'id' in names and type(row['id']) not in (str, int):
+            raise SpecError(f'{where}: expected an id of text or a whole number, got {row["id"]!r:.40}')
+        found.append({**row, 'id': str(row['id'])} if 'id' in names else row)
+    return found
+
+# %% ../nbs/00_core.ipynb #cell-26
+def is_disk_full(
+    text: str, # of an exception
+) -> bool:
+    "Whether an error says that no space is left."
+    return os.strerror(errno.ENOSPC) in text or f'os error {errno.ENOSPC}' in text
+
+# %% ../nbs/00_core.ipynb #cell-29
 def checkout_dir() -> Path: # the folder that holds settings.ini, data/ and nbs/
     "Root of the checkout that this editable install points to; `SandsmithError` when there is none."
     root = Path(__file__).resolve().parent.parent if '__file__' in globals() else Path.cwd().parent
@@ -110,5 +164,7 @@ def cache_dir(
     "`$SANDSMITH_CACHE`, else the user's cache folder; holds the converted model and generated rows."
     base = os.environ.get('SANDSMITH_CACHE') or Path(os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache')/'sandsmith'
     path = Path(base, *parts)
-    path.mkdir(parents=True, exist_ok=True)
+    try: path.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise SandsmithError(f'cannot make the cache folder {path}: {e.strerror}; name another with SANDSMITH_CACHE') from None
     return path

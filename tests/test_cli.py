@@ -25,7 +25,11 @@ def is_one_line(err): return err.startswith('sandsmith: ') and err.count('\n') =
     ('run -p n_task=3', 'did you mean n_tasks?'), ('run -p n_tasks=many', "n_tasks=many: expected a whole number"), ('run -p seed=-1', 'seed=-1: expected'),
     ('run -p run_dir=x', 'no parameter run_dir'), ('sand', 'Missing command'), ('sand grade', 'Missing argument'), ('sand generate --n 1', "Missing option '--out'"),
     ('sand generate --n 0 --out x', 'greater than or equal to 1'), ('sand verify nowhere', 'does not exist'), ('smith tasks --category lcn --band induction --n 1', 'expected one of'),
-    ('smith tasks --category lcm --band hard --n 1', 'induction or evaluation'), ('smith check nowhere', 'does not exist')])
+    ('smith tasks --category lcm --band hard --n 1', 'induction or evaluation'), ('smith check nowhere', 'does not exist'),
+    ('run -p categories=nope', 'categories: expected some with a reference tool'), ('run -p policies=god', 'policies=god: expected some of constant'), ('run -p policies=', 'policies='),
+    ('run -p model_dir=/nonexistent', 'model_dir=/nonexistent: expected a Hugging Face model folder'), ('run -p workers=0', 'workers=0: expected at least 1'), ('run -p group_size=1', 'group_size'),
+    ('run -p n_tasks=0', 'n_tasks=0: expected at least 1'), ('run --profile ', '--profile: expected a value'), ('run --profile=', 'expected a value'), ('run --out ', '--out: expected a value'),
+    ('sand generate --n 1 --out=', 'expected a value'), ('sand verify ', 'expected a value')])
 def test_wrong_usage_is_one_line_and_2(shell, args, expected):
     code, out, err = shell(*args.split(' '))
     assert code == 2 and out == '' and is_one_line(err) and expected in err
@@ -37,6 +41,21 @@ def test_errors_have_their_code(shell, monkeypatch, error, code, said):
     monkeypatch.setattr('sandsmith.run.pipeline.run_pipeline', fail)
     found, _, err = shell('run')
     assert found == code and is_one_line(err) and said in err
+
+def test_an_option_is_suggested_only_when_it_is_near(shell):
+    assert shell('run', '--json', '--bogus')[2] == 'sandsmith: No such option: --bogus\n'
+    assert '--resume)' in shell('run', '--resum')[2]
+
+def stop(*args, **kwargs): raise KeyboardInterrupt
+
+@pytest.mark.parametrize('args,where', [('doctor', 'sandsmith.run.doctor.examine'), ('sand verify {tmp}', 'sandsmith.sand.verify.verify_task'),
+    ('smith tasks --category lcm --band induction --n 1', 'sandsmith.smith.tasks.rows'), ('sand generate --out {tmp} --n 1', 'sandsmith.sand.corpus.build_corpus')])
+def test_ctrl_c_is_one_line_and_130(shell, monkeypatch, tmp_path, args, where):
+    monkeypatch.setattr(where, stop)
+    args = args.format(tmp=tmp_path).split()
+    code, out, err = shell(*args)
+    assert code == 130 and out == '' and is_one_line(err) and 'interrupted' in err
+    if 'generate' in args: assert err.endswith(f'sandsmith sand generate --out {tmp_path} --n 1 --resume`\n')
 
 def test_debug_shows_the_traceback(monkeypatch):
     def fail(*args, **kwargs): raise RunError('broken')
@@ -61,7 +80,7 @@ def test_doctor_reports(shell):
     report = json.loads(out)
     assert code == (0 if report['can_run'] else 1)
     parts = {f['part']: f for f in report['findings']}
-    assert {'python', 'cores', 'memory', 'disk', 'isolation', 'model', 'kernel', 'torch', 'gpu', 'unsloth', 'vllm', 'quarto'} == parts.keys()
+    assert {'python', 'cores', 'memory', 'disk', 'cache', 'isolation', 'model', 'kernel', 'torch', 'gpu', 'unsloth', 'vllm', 'quarto'} == parts.keys()
     assert all(f['note'] for f in parts.values())
     assert shell('doctor')[1].count('\n') == len(parts) + 1
 
@@ -69,6 +88,12 @@ def test_doctor_names_what_is_lacking(shell, monkeypatch):
     monkeypatch.setattr('sandsmith.run.doctor.explain_isolation', lambda: {'tier': 'none', 'layers': [], 'faults': [['A', 'no bwrap']]})
     code, out, _ = shell('doctor')
     assert code == 1 and 'LACK isolation' in out and 'CANNOT' in out
+
+def test_doctor_lists_everything_without_a_cache(shell, monkeypatch):
+    monkeypatch.setenv('SANDSMITH_CACHE', '/dev/null/cache')
+    code, out, err = shell('doctor')
+    assert code == 1 and err == '' and 'LACK cache' in out and 'SANDSMITH_CACHE' in out and 'quarto' in out and 'CANNOT' in out
+    assert shell('smith', 'tasks', '--category', 'lcm', '--band', 'induction', '--n', 1)[2].startswith('sandsmith: cannot make the cache folder /dev/null/cache')
 
 # --- sand
 
@@ -103,8 +128,8 @@ def test_sand_grade(shell, corpus, tmp_path):
 
 def test_sand_generate(shell, tmp_path):
     args = ('sand', 'generate', '--out', tmp_path/'c', '--n', 1, '--seed', 3, '--workers', 1, '--json')
-    code, out, _ = shell(*args)
-    assert code == 0 and json.loads(out)['n'] == 1
+    code, out, err = shell(*args)
+    assert code == 0 and json.loads(out)['n'] == 1 and err == ''
     code, _, err = shell(*args)
     assert code == 2 and 'not empty' in err
     before = sorted((p, p.read_bytes()) for p in (tmp_path/'c').rglob('*') if p.is_file())
@@ -144,6 +169,29 @@ def test_smith_check(shell, tmp_path):
     assert code == 1 and [v['step1_fail'] for v in json.loads(out)] == [False, False, True] and json.loads(out)[2]['id'] == '1'
     (tmp_path/'bad.jsonl').write_text('{')
     assert shell('smith', 'check', tmp_path/'bad.jsonl')[0] == 2
+
+_LINES = {'no UTF-8': b'{"id": "a\xff", "response": 1}', 'nested': b'['*100_000, 'list id': b'{"id": [1], "response": 1}', 'truth id': b'{"id": true, "response": 1}',
+    'long number': b'{"id": 1' + b'0'*5000 + b', "response": 1}', 'list': b'[1]', 'half': b'{"id": 1, "resp'}
+
+@pytest.mark.parametrize('line', _LINES.values(), ids=_LINES)
+def test_bad_lines_are_named(shell, tmp_path, line):
+    (tmp_path/'bad.jsonl').write_bytes(b'{"id": 1, "response": ""}\n' + line + b'\n')
+    code, out, err = shell('smith', 'check', tmp_path/'bad.jsonl')
+    assert code == 2 and out == '' and is_one_line(err) and 'bad.jsonl line 2' in err
+
+def test_lines_end_with_a_newline_alone(shell, tmp_path):
+    (tmp_path/'some.jsonl').write_text(json.dumps({'id': 'a\u2028b', 'response': _GOOD}, ensure_ascii=False) + '\r\n\n')
+    code, out, _ = shell('smith', 'check', tmp_path/'some.jsonl', '--json')
+    assert code == 0 and json.loads(out)[0]['id'] == 'a\u2028b'
+
+def test_ids_of_two_kinds_are_compared_as_text(shell, tmp_path):
+    row = dict(category='lcm', band='induction', question='lcm of 2 and 3?', answer='6', grader='integer', args={'numbers': [2, 3]}, metadata={})
+    (tmp_path/'rows.jsonl').write_text(json.dumps({'id': '7', **row}) + '\n' + json.dumps({'id': 'x', **row}))
+    (tmp_path/'answers.jsonl').write_text('{"id": 7, "answer": "6"}\n{"id": "x", "answer": "5"}')
+    code, out, _ = shell('smith', 'grade', tmp_path/'rows.jsonl', tmp_path/'answers.jsonl', '--json')
+    assert code == 0 and [r['score'] for r in json.loads(out)] == [1., 0.]
+    (tmp_path/'answers.jsonl').write_text('{"id": 8, "answer": "6"}\n{"id": "y", "answer": "5"}')
+    assert shell('smith', 'grade', tmp_path/'rows.jsonl', tmp_path/'answers.jsonl')[0] == 2
 
 def test_the_installed_command_works():
     done = subprocess.run([Path(sys.executable).with_name('sandsmith'), '--version'], capture_output=True, text=True, env={**os.environ, 'COLUMNS': '80'})

@@ -5,7 +5,7 @@ import nbformat, polars as pl, pytest
 from hypothesis import given, strategies as st
 from sandsmith.core import RunError, SpecError
 from sandsmith.run.parameters import Profile, load_profile, load_stages, parse_value, profile_names, resolve_parameters
-from sandsmith.run.pipeline import begin_run, read_manifest, run_pipeline
+from sandsmith.run.pipeline import begin_run, command, read_manifest, run_pipeline
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -160,16 +160,41 @@ def test_a_failed_run_goes_on_as_it_began(two, tmp_path):
     assert (run/'count.txt').read_text() == 'xx' and read_manifest(run)['status'] == 'done' and read_manifest(run)['error'] is None
     with pytest.raises(RunError, match='no unfinished run'): run_pipeline(**again)
 
+_MANIFESTS = {'list': '[]', 'null': 'null', 'object': '{}', 'status': '{"status": "running"}', 'half': '{"run_id": "x', 'no UTF-8': b'"\xff"'}
+
+@pytest.mark.parametrize('text', _MANIFESTS.values(), ids=_MANIFESTS)
+def test_a_damaged_manifest_is_one_line(toy, tmp_path, text):
+    run = tmp_path/'reports'/'run'
+    run.mkdir(parents=True)
+    (run/'manifest.json').write_bytes(text if isinstance(text, bytes) else text.encode())
+    for out_dir in (run, None):
+        with pytest.raises(RunError, match='manifest.json.*start a new run') as caught:
+            run_pipeline(out_dir=out_dir, resume=True, stages_dir=toy, reports_dir=tmp_path/'reports')
+        assert '\n' not in str(caught.value)
+
+def test_a_manifest_that_lost_a_part_is_one_line(two, tmp_path):
+    begun = begin_run(load_stages(two), load_profile('tiny'), {}, tmp_path/'run', tmp_path)[1]
+    def resume(manifest):
+        (tmp_path/'run'/'manifest.json').write_text(json.dumps(manifest))
+        with pytest.raises(RunError, match='start a new run'): run_pipeline(out_dir=tmp_path/'run', resume=True, stages_dir=two)
+    for name in ('run_id', 'profile', 'status', 'parameters', 'stages'): resume({k: v for k, v in begun.items() if k != name})
+    resume({**begun, 'parameters': {**begun['parameters'], 'count': {'n': 1, 'seed': 0}}})
+    resume({**begun, 'parameters': {**begun['parameters'], 'count': 1}})
+    resume({**begun, 'stages': ['count']})
+    resume({**begun, 'profile': 'gone'})
+
 def is_alive(pid):
     try: return Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[0] != 'Z'
     except (FileNotFoundError, ProcessLookupError): return False
 
 def test_a_run_that_is_stopped_goes_on(two, tmp_path):
     "A rude kill, a polite one and Ctrl-C: no process stays, nothing that was finished is lost or redone."
-    do, run = "Path(run_dir, 'pid').write_text(str(os.getpid())); Path(run_dir, 'mended').exists() or time.sleep(1000)", tmp_path/'run'
+    do, run = "Path(run_dir, 'pid').write_text(str(os.getpid())); Path(run_dir, 'mended').exists() or time.sleep(1000)", tmp_path/'a run'
+    hint = command('run', '--resume', '--out', 'a run')
+    assert hint.endswith("sandsmith run --resume --out 'a run'")
     for sent in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
         args = ('--resume',) if run.exists() else ('--profile', 'tiny', '-p', f'do={do}')
-        process = start(two, *args, '--out', 'run', start_new_session=True)
+        process = start(two, *args, '--out', 'a run', start_new_session=True)
         wait_for(run/'pid', process)
         time.sleep(.2)
         if sent == signal.SIGINT: os.killpg(process.pid, sent) # as a terminal does it
@@ -181,7 +206,7 @@ def test_a_run_that_is_stopped_goes_on(two, tmp_path):
         if sent == signal.SIGKILL: assert code == -9 and read_manifest(run)['status'] == 'running'
         else:
             assert code == 130 and read_manifest(run)['status'] == 'interrupted'
-            assert one_line(err) == ['sandsmith: interrupted: go on with `sandsmith run --resume --out run`'] and 'Traceback' not in err
+            assert one_line(err) == [f'sandsmith: interrupted: go on with `{hint}`'] and 'Traceback' not in err
     (run/'mended').touch()
     run_pipeline(out_dir=run, resume=True, stages_dir=two)
     assert (run/'count.txt').read_text() == 'x' and read_manifest(run)['status'] == 'done'
@@ -218,4 +243,5 @@ def test_records_have_their_columns(tiny_run, name):
 def test_executed_notebooks_hold_no_absolute_paths(tiny_run):
     for path in [*tiny_run.glob('*.ipynb'), *tiny_run.glob('*.html')]:
         text = path.read_text(encoding='utf-8')
+        assert 'GGUF tensors' not in text, 'a progress bar is no result'
         assert str(tiny_run) not in text and str(ROOT) not in text, path.name

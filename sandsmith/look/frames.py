@@ -8,13 +8,12 @@ __all__ = ['record_names', 'record_schema', 'check_record', 'write_record', 'has
            'count_funnel', 'training_curves', 'training_frames', 'pair_prompts', 'with_quality', 'win_shares']
 
 # %% ../../nbs/50_look.frames.ipynb #cell-3
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 import numpy as np
 import polars as pl
-from ..core import RunError, SpecError, derive_seed
+from ..core import RunError, SpecError, derive_seed, read_json, reading
 from ..rl.reward import Reward
 from ..sand.grade import grade, load_thresholds
 from ..sand.spec import SandTask
@@ -92,7 +91,9 @@ def read_record(
     "A record of a run; `RunError` when it is absent or not in shape."
     if not has_record(run_dir, name):
         raise RunError(f'{run_dir}: expected records/{name}.parquet, which is not there: run the stage that writes it first')
-    return check_record(pl.read_parquet(Path(run_dir)/'records'/f'{name}.parquet'), name)
+    path = Path(run_dir)/'records'/f'{name}.parquet'
+    advice = 'take the stage that wrote it out of manifest.json, and --resume does that stage again'
+    with reading(path, error=RunError, advice=advice): return check_record(pl.read_parquet(path), name)
 
 # %% ../../nbs/50_look.frames.ipynb #cell-14
 def tasks_frame(
@@ -116,7 +117,8 @@ def pool_frame(
     return pl.DataFrame(rows, schema=record_schema('pool'))
 
 def _calibration(task: SandTask) -> dict[str, Any]:
-    return json.loads((task.dir/'task.json').read_text(encoding='utf-8'))['calibration']
+    path = task.dir/'task.json'
+    with reading(path, advice='build the task again'): return read_json(path)['calibration']
 
 # %% ../../nbs/50_look.frames.ipynb #cell-18
 def rows_frame(

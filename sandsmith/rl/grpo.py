@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from ..chat import LocalModel
-from ..core import Limits, TrainError, write_atomic
+from ..core import Limits, TrainError, reading, write_atomic
 from .monitor import build_record, step_summary
 from .reward import reward
 from ..smith.build import BuildRow, build_messages, grade_build
@@ -67,8 +67,10 @@ def read_journal(
 ) -> list[dict[str, Any]]:
     "Read a journal; a torn last line counts as not written."
     lines = path.read_text().split('\n') if path.is_file() else []
-    found = [json.loads(line) for line in lines[:-1]]
-    return [entry for entry in found if last_step is None or entry['step'] <= last_step]
+    advice = f'remove the folder {path.parent}, and --resume begins GRPO again'
+    with reading(path, error=TrainError, advice=advice):
+        found = [json.loads(line) for line in lines[:-1]]
+        return [entry for entry in found if last_step is None or entry['step'] <= last_step]
 
 def _append(path: Path, entry: dict[str, Any]) -> None:
     with path.open('a') as f:

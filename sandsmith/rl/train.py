@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 import numpy as np
 from ..chat import LocalModel, generate, load_model, prepare_model
-from ..core import SpecError, canonical_json, derive_seed, write_atomic
+from ..core import SpecError, TrainError, canonical_json, derive_seed, read_json, write_atomic
 from .grpo import GrpoSettings, attach_lora, grade_completions, load_adapter, read_journal, train_grpo
 from .sft import SftSettings, sft_example, train_sft
 from ..smith.build import BuildRow, Split, build_messages, draw_build_rows
@@ -71,10 +71,11 @@ def heldout_sample(
 def _once(
     path: Path, # where the result lies once it is whole
     compute: Callable[[], Any], # gives JSON data
+    kind: type = list, # of that data: list or dict
 ) -> Any: # what is in the file
     "Compute a result unless an earlier try of the run already wrote it."
     if not path.is_file(): write_atomic(path, canonical_json(compute()))
-    return json.loads(path.read_text())
+    return read_json(path, kind=kind, error=TrainError, advice='remove it, and --resume computes it again')
 
 # %% ../../nbs/36_rl.train.ipynb #cell-11
 def _draw(settings: TrainSettings, n: int, split: Split) -> list[BuildRow]:
@@ -129,7 +130,7 @@ def run_training(
 def _check_same(path: Path, settings: TrainSettings) -> None:
     "Refuse to continue a run with other settings."
     now = json.loads(canonical_json(asdict(settings)))
-    before = _once(path, lambda: now)
+    before = _once(path, lambda: now, dict)
     changed = {k: (before.get(k), v) for k, v in now.items() if before.get(k) != v}
     if changed: raise SpecError(f'{path.parent}: expected the settings that the run began with, changed {changed}; use another folder')
 
@@ -141,4 +142,4 @@ def _start(local: LocalModel, settings: TrainSettings, out: Path) -> list[float]
         found = _supervise(local, settings)
         local.model.save_pretrained(out/'sft')
         write_atomic(losses, canonical_json(found)) # last: it says that the weights are whole
-    return json.loads(losses.read_text())
+    return read_json(losses, kind=list, error=TrainError, advice='remove it, and --resume trains the start again')

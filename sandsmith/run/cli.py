@@ -7,12 +7,14 @@ __all__ = ['app', 'JSON', 'sand', 'TASK', 'CORPUS', 'smith', 'main', 'run', 'doc
            'sand_grade', 'sand_stats', 'sand_seeds', 'tasks', 'check', 'grade', 'score']
 
 # %% ../../nbs/61_run.cli.ipynb #cell-3
-import json, sys
+import difflib, json, re, shlex, signal, sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 import typer
 from .. import __version__
-from ..core import PolicyError, SandboxError, SandsmithError, SpecError
+from ..core import PolicyError, SandboxError, SandsmithError, SpecError, read_jsonl, reading
 from .bench import bench
 
 # %% ../../nbs/61_run.cli.ipynb #cell-6
@@ -38,11 +40,37 @@ def _options(
     if context.invoked_subcommand is None: print(context.get_help())
 
 # %% ../../nbs/61_run.cli.ipynb #cell-7
+class _Interrupted(SandsmithError):
+    "Ctrl-C or a polite kill, with the words that say how to go on."
+
+@contextmanager
+def _resumable(resume: str) -> Iterator[None]: # the command that goes on
+    "A polite kill is treated as Ctrl-C."
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try: yield
+    except KeyboardInterrupt as e: raise _Interrupted(str(e) or f'interrupted: go on with `{resume}`') from None
+    finally: signal.signal(signal.SIGTERM, before)
+
+def _check_filled(args: list[str]) -> None:
+    "An empty value is most often a shell variable that is not set."
+    for before, arg in zip(['', *args], args):
+        if not arg or re.fullmatch(r'--[\w-]+=', arg): raise SpecError(f'{arg or before}: expected a value, got an empty text'.lstrip(': '))
+
+# %% ../../nbs/61_run.cli.ipynb #cell-8
+def _wrong_usage(e: Any) -> str: # a typer exception, in words
+    if options := getattr(e, 'possibilities', None): # typer compares the dashes too, and finds `--out` near `--bogus`
+        e.possibilities = difflib.get_close_matches(e.option_name.lstrip('-'), [option.lstrip('-') for option in options])
+        e.possibilities = [f'--{name}' for name in e.possibilities]
+    return ' '.join(e.format_message().split())
+
 def _exit_code(args: list[str]) -> int:
-    try: return app(args, standalone_mode=False) or 0
-    except typer.TyperException as e: # called wrongly
-        _say(' '.join(e.format_message().split()))
-        return e.exit_code
+    try:
+        _check_filled(args)
+        code = app(args, standalone_mode=False, obj=args) or 0
+        if code == 130: _say('interrupted') # typer makes a code of Ctrl-C
+        return code
+    except typer.TyperException as e: _say(_wrong_usage(e)); return e.exit_code
+    except _Interrupted as e: _say(str(e)); return 130
     except SpecError as e: _say(str(e)); return 2
     except SandsmithError as e: _say(str(e)); return 1
     except OSError as e: _say(f'{e.strerror or e}' + (f': {e.filename}' if e.filename else '')); return 1
@@ -52,10 +80,12 @@ def main(
 ) -> None:
     "The `sandsmith` command; always ends by `SystemExit`."
     args = list(sys.argv[1:] if args is None else args)
-    if '--debug' in args: sys.exit(app([a for a in args if a != '--debug'], standalone_mode=False) or 0)
+    if '--debug' in args:
+        args.remove('--debug')
+        sys.exit(app(args, standalone_mode=False, obj=args) or 0)
     sys.exit(_exit_code(args))
 
-# %% ../../nbs/61_run.cli.ipynb #cell-9
+# %% ../../nbs/61_run.cli.ipynb #cell-10
 def _overrides(pairs: list[str]) -> dict[str, str]: # value by name
     for pair in pairs:
         if not pair.partition('=')[1]: raise SpecError(f'-p {pair}: expected NAME=VALUE')
@@ -70,23 +100,17 @@ def run(
     as_json: JSON = False,
 ) -> None:
     "Run the pipeline: generate, inspect, train, evaluate, report."
-    import signal
     from rich.console import Console
-    from sandsmith.run.pipeline import read_manifest, run_pipeline, shown
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler) # a polite kill is treated as Ctrl-C
-    try:
+    from sandsmith.run.pipeline import command, read_manifest, run_pipeline, shown
+    with _resumable(command('run', '--resume')):
         run_dir = run_pipeline(profile, overrides=_overrides(parameter or []), out_dir=out, resume=resume, console=Console(stderr=True))
-    except KeyboardInterrupt as e:
-        _say(str(e) or 'interrupted')
-        raise typer.Exit(130) from None
-    finally: signal.signal(signal.SIGTERM, before)
     if as_json: _print_json(read_manifest(run_dir))
-    else: print(f'report: {shown(run_dir/"index.html")}')
+    else: print(f'report: {shlex.quote(shown(run_dir/"index.html"))}')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-11
+# %% ../../nbs/61_run.cli.ipynb #cell-12
 app.add_typer(bench, name='bench')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-13
+# %% ../../nbs/61_run.cli.ipynb #cell-14
 @app.command()
 def doctor(as_json: JSON = False) -> None:
     "Say what this machine can do, and what is missing."
@@ -100,7 +124,7 @@ def doctor(as_json: JSON = False) -> None:
         print(f'The main job {"can" if can_run(findings) else "CANNOT"} run here.')
     if not can_run(findings): raise typer.Exit(1)
 
-# %% ../../nbs/61_run.cli.ipynb #cell-15
+# %% ../../nbs/61_run.cli.ipynb #cell-16
 sand = typer.Typer(help='Machine-learning tasks: make, check, show, grade.')
 app.add_typer(sand, name='sand')
 TASK = Annotated[Path, typer.Argument(metavar='TASK', exists=True, file_okay=False, help='A task folder.')]
@@ -126,9 +150,10 @@ def _build_options(n: int, split: str, profile: str, author: str, chat: str, pri
     if price: found['price'] = Price(**dict(zip(('prompt', 'completion'), _pair('price', price, float))))
     return found
 
-# %% ../../nbs/61_run.cli.ipynb #cell-16
+# %% ../../nbs/61_run.cli.ipynb #cell-17
 @sand.command('generate')
 def sand_generate(
+    context: typer.Context,
     out: Annotated[Path, typer.Option(help='Folder of the corpus.')],
     n: Annotated[int, typer.Option('--n', min=1, help='How many tasks.')],
     seed: Annotated[int, typer.Option(min=0)] = 0,
@@ -145,26 +170,29 @@ def sand_generate(
     from rich.console import Console
     from rich.progress import Progress
     from sandsmith.sand.corpus import build_corpus
+    from sandsmith.run.pipeline import command
     how = _build_options(n, split, profile, author, chat, price)
     if not resume and out.is_dir() and any(out.iterdir()): raise SpecError(f'{out} is not empty: go on with its corpus by --resume')
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    console, again = Console(stderr=True), command(*[arg for arg in context.obj if arg != '--resume'], '--resume')
+    with _resumable(again), Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         line = bar.add_task('tasks', total=n)
         corpus = build_corpus(out, n=n, seed=seed, workers=workers, **how,
                               progress=lambda done, _, note: bar.update(line, completed=done))
     if as_json: _print_json({'dir': str(out), 'n': len(corpus.tasks), 'candidates': len(corpus.funnel)})
     else: print(f'{len(corpus.tasks)} tasks of {len(corpus.funnel)} candidates in {out}')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-17
+# %% ../../nbs/61_run.cli.ipynb #cell-18
 @sand.command('verify')
 def sand_verify(
     folder: Annotated[Path, typer.Argument(metavar='DIR', exists=True, file_okay=False, help='A task folder or a corpus.')],
     as_json: JSON = False,
 ) -> None:
     "Check everything that must hold of a task, or of each task of a corpus; exit code 1 when something does not."
-    from sandsmith.sand.corpus import load_corpus
+    from sandsmith.sand.corpus import check_corpus
     from sandsmith.sand.verify import verify_task
-    dirs = [task.dir for task in load_corpus(folder).tasks] if (folder/'corpus.json').is_file() else [folder]
-    problems = [(task_dir.name, problem) for task_dir in dirs for problem in verify_task(task_dir)]
+    own, dirs = check_corpus(folder) if (folder/'corpus.json').exists() else ([], [folder])
+    problems = [(folder.name, problem) for problem in own]
+    problems += [(task_dir.name, problem) for task_dir in dirs for problem in verify_task(task_dir)]
     rows = [{'task': name, 'code': problem.code, 'message': problem.message} for name, problem in problems]
     if as_json: _print_json({'n_tasks': len(dirs), 'problems': rows})
     else:
@@ -172,7 +200,7 @@ def sand_verify(
         print(f'{len(dirs)} checked, {len({row["task"] for row in rows})} with problems')
     if problems: raise typer.Exit(1)
 
-# %% ../../nbs/61_run.cli.ipynb #cell-18
+# %% ../../nbs/61_run.cli.ipynb #cell-19
 @sand.command('show')
 def sand_show(task_dir: TASK, as_json: JSON = False) -> None:
     "Show a task as its author sees it: the rule and the thresholds too."
@@ -183,8 +211,10 @@ def sand_show(task_dir: TASK, as_json: JSON = False) -> None:
     facts = {'task': task.task_id, 'rows': f'{task.spec.n_train} training, {task.spec.n_feedback} feedback, {task.spec.n_reward} reward',
         'rule': task.spec.hidden_rule_logic, 'metric': f'{task.metric} ({task.direction})',
         'thresholds': ', '.join(f'{tier} {value:g}' for tier, value in thresholds.items())}
+    page = task.public_dir/'description.md'
+    with reading(page, advice='rebuild the task'): description = page.read_text(encoding='utf-8')
     for name, text in facts.items(): print(f'{name:<11}{text}')
-    print('\n' + (task.public_dir/'description.md').read_text(encoding='utf-8'))
+    print('\n' + description)
 
 @sand.command('grade')
 def sand_grade(task_dir: TASK, submission: Path, as_json: JSON = False) -> None:
@@ -197,7 +227,7 @@ def sand_grade(task_dir: TASK, submission: Path, as_json: JSON = False) -> None:
     else: print(f'{verdict.facts["metric"]} {verdict.score:g}, {verdict.tiers[-1] if verdict.tiers else "below median"}')
     if verdict.score is None: raise typer.Exit(1)
 
-# %% ../../nbs/61_run.cli.ipynb #cell-19
+# %% ../../nbs/61_run.cli.ipynb #cell-20
 @sand.command('stats')
 def sand_stats(folder: CORPUS, as_json: JSON = False) -> None:
     "Count the tasks of a corpus by kind and its candidates by outcome, beside the funnel of the paper."
@@ -235,20 +265,9 @@ def sand_seeds(
     for name, problem in found.problems.items(): print(f'{name}: not read: {problem}')
     print(f'{len(found.cards)} cards, {len(found.problems)} not read' + (f', written to {out}' if out else ''))
 
-# %% ../../nbs/61_run.cli.ipynb #cell-21
+# %% ../../nbs/61_run.cli.ipynb #cell-22
 smith = typer.Typer(help='Tool-writing tasks: rows, verifier, graders.')
 app.add_typer(smith, name='smith')
-
-def _read_jsonl(path: Path, *names: str) -> list[dict[str, Any]]: # objects that have at least these fields
-    found = []
-    for n, line in enumerate(path.read_text(encoding='utf-8').splitlines(), 1):
-        if not line.strip(): continue
-        try: row = json.loads(line)
-        except ValueError as e: raise SpecError(f'{path} line {n}: expected JSON: {e}') from None
-        if not isinstance(row, dict) or not set(names) <= set(row):
-            raise SpecError(f'{path} line {n}: expected an object with {" and ".join(names)}')
-        found.append(row)
-    return found
 
 @smith.command()
 def tasks(
@@ -261,12 +280,12 @@ def tasks(
     from sandsmith.smith.tasks import rows, rows_to_jsonl
     print(rows_to_jsonl(rows(category, band, n, seed)), end='')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-22
+# %% ../../nbs/61_run.cli.ipynb #cell-23
 _FLAGS = ('step1_fail', 'fn_mismatch', 'param_mismatch', 'syntax_error', 'format_ok')
 
 def _responses(path: Path) -> list[tuple[str, str]]: # (id, response)
     if path.suffix != '.jsonl': return [(str(path), path.read_text(encoding='utf-8', errors='replace'))]
-    return [(str(row['id']), str(row['response'])) for row in _read_jsonl(path, 'id', 'response')]
+    return [(row['id'], str(row['response'])) for row in read_jsonl(path, 'id', 'response')]
 
 @smith.command()
 def check(
@@ -283,7 +302,7 @@ def check(
             print(f'{name}: {found}' + ''.join(f'\n  {reason}' for reason in v.reasons))
     if any(v.step1_fail for _, v in verdicts): raise typer.Exit(1)
 
-# %% ../../nbs/61_run.cli.ipynb #cell-23
+# %% ../../nbs/61_run.cli.ipynb #cell-24
 @smith.command()
 def grade(
     rows: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help='JSON lines as `smith tasks` prints them.')],
@@ -293,15 +312,15 @@ def grade(
     "Score answers, each with a reason; a row without an answer scores 0."
     from sandsmith.smith.graders import Row, grade_answer
     fields = ('id', 'category', 'band', 'question', 'answer', 'grader')
-    asked = [Row(**{k: row[k] for k in (*fields, 'args', 'metadata') if k in row}) for row in _read_jsonl(rows, *fields)]
-    given = {row['id']: row['answer'] for row in _read_jsonl(answers, 'id', 'answer')}
+    asked = [Row(**{k: row[k] for k in (*fields, 'args', 'metadata') if k in row}) for row in read_jsonl(rows, *fields)]
+    given = {row['id']: row['answer'] for row in read_jsonl(answers, 'id', 'answer')}
     if unknown := sorted(set(given) - {row.id for row in asked}): raise SpecError(f'{answers}: no row {unknown[0]} in {rows}')
     marks = [(row.id, *(grade_answer(row, given[row.id]) if row.id in given else (0.0, 'no answer'))) for row in asked]
     if as_json: _print_json([{'id': name, 'score': score, 'why': why} for name, score, why in marks])
     else:
         for name, score, why in marks: print(f'{name}: {score:g} {why}')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-24
+# %% ../../nbs/61_run.cli.ipynb #cell-25
 @smith.command()
 def score(
     response: Annotated[Path, typer.Argument(metavar='RESPONSE', exists=True, dir_okay=False, help='A build response.')],

@@ -6,13 +6,13 @@
 __all__ = ['Finding', 'machine_findings', 'package_findings', 'extra_findings', 'examine', 'can_run', 'findings_json']
 
 # %% ../../nbs/60c_run.doctor.ipynb #cell-3
-import importlib.util, os, platform, shutil, sys
+import importlib.util, os, platform, shutil, sys, tempfile
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 import psutil
-from ..core import cache_dir, checkout_dir
+from ..core import SandsmithError, cache_dir, checkout_dir
 from ..sandbox import explain_isolation
 
 # %% ../../nbs/60c_run.doctor.ipynb #cell-6
@@ -40,17 +40,28 @@ def _free_gb(folder: Path) -> float:
     while not folder.exists(): folder = folder.parent
     return shutil.disk_usage(folder).free/2**30
 
+def _cache() -> tuple[Finding, float]: # and the space in it, GiB; inf = no such folder
+    note = 'holds the converted model and the questions; SANDSMITH_CACHE names another folder'
+    try:
+        folder = cache_dir()
+        with tempfile.TemporaryFile(dir=folder): pass
+        return Finding(part='cache', found=str(folder), is_ok=True, is_needed=True, note=note), _free_gb(folder)
+    except (SandsmithError, OSError) as e:
+        return Finding(part='cache', found='cannot be written', is_ok=False, is_needed=True, note=f'{note}: {e}'), float('inf')
+
 def machine_findings() -> list[Finding]:
-    "Python, cores, memory and disk."
+    "Python, cores, memory, disk and cache."
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
     memory_gb = min(psutil.virtual_memory().total/2**30, _memory_limit_gb())
-    disk_gb = min(_free_gb(checkout_dir()/'reports'), _free_gb(cache_dir()))
+    cache, cache_gb = _cache()
+    disk_gb = min(_free_gb(checkout_dir()/'reports'), cache_gb)
     return [
         Finding(part='python', found=platform.python_version(), is_ok=(3, 11) <= sys.version_info[:2] <= (3, 13), is_needed=True,
             note='3.11 to 3.13; 3.11 is the tested one'),
         Finding(part='cores', found=str(n_cores), is_ok=n_cores >= 2, is_needed=False, note='the main job takes about 15 minutes on 2'),
         Finding(part='memory', found=f'{memory_gb:.1f} GiB', is_ok=memory_gb >= 6, is_needed=True, note='the main job uses up to 6 GiB'),
-        Finding(part='disk', found=f'{disk_gb:.1f} GiB free', is_ok=disk_gb >= 2, is_needed=True, note='for reports/ and the cache: 2 GiB')]
+        Finding(part='disk', found=f'{disk_gb:.1f} GiB free', is_ok=disk_gb >= 2, is_needed=True, note='for reports/ and the cache: 2 GiB'),
+        cache]
 
 # %% ../../nbs/60c_run.doctor.ipynb #cell-10
 _ISOLATION = {

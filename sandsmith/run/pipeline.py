@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['used_versions', 'git_state', 'new_manifest', 'read_manifest', 'begin_run', 'find_run', 'watch_children', 'shown',
-           'run_pipeline']
+           'command', 'run_pipeline']
 
 # %% ../../nbs/60b_run.pipeline.ipynb #cell-3
-import errno, fcntl, json, logging, os, platform, subprocess, sys, tempfile, threading, time
+import fcntl, json, logging, os, platform, shlex, shutil, subprocess, sys, tempfile, threading, time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import metadata
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 import polars as pl
 import psutil
-from ..core import RunError, SpecError, canonical_json, checkout_dir, write_atomic
+from ..core import RunError, SpecError, canonical_json, checkout_dir, is_disk_full, read_json, write_atomic
 from ..look.page import write_page
-from .parameters import Profile, Stage, load_profile, load_stages, read_stage, resolve_parameters
+from .parameters import Profile, Stage, load_profile, load_stages, profile_names, read_stage, resolve_parameters
 from ..trace import write_parquet_atomic
 
 # %% ../../nbs/60b_run.pipeline.ipynb #cell-8
@@ -54,10 +54,16 @@ def new_manifest(
 def read_manifest(
     run_dir: Path,
 ) -> dict[str, Any]:
-    "The manifest of a run; `RunError` when the folder holds none."
-    try: return json.loads((run_dir/'manifest.json').read_text(encoding='utf-8'))
-    except (FileNotFoundError, NotADirectoryError): raise RunError(f'{run_dir} holds no manifest.json: no run to go on with') from None
-    except ValueError as e: raise RunError(f'{run_dir}/manifest.json: expected JSON: {e}') from None
+    "The manifest of a run; `RunError` when the folder holds none, or one that is damaged."
+    path, advice = run_dir/'manifest.json', 'start a new run, or name another with --out'
+    if not path.is_file(): raise RunError(f'{run_dir} holds no manifest.json: no run to go on with')
+    found = read_json(path, error=RunError, advice=advice)
+    shape = {'run_id': str, 'profile': str, 'status': str, 'parameters': dict, 'stages': list}
+    wrong = [name for name, kind in shape.items() if not isinstance(found.get(name), kind)]
+    if not wrong and not all(isinstance(values, dict) for values in found['parameters'].values()): wrong = ['parameters']
+    if not wrong and not all(isinstance(s, dict) and {'stage', 'seconds', 'peak_mb'} <= set(s) for s in found['stages']): wrong = ['stages']
+    if wrong: raise RunError(f'{path}: expected the manifest of a run, wrong or missing: {", ".join(wrong)}; {advice}')
+    return found
 
 def _write_manifest(run_dir: Path, manifest: dict[str, Any]) -> None:
     schema = {'stage': pl.String, 'seconds': pl.Float64, 'peak_mb': pl.Float64}
@@ -94,7 +100,11 @@ def begin_run(
 def _refuse_changes(stages: list[Stage], manifest: dict[str, Any], profile: str | None, overrides: Mapping[str, str]) -> None:
     begun, run_id = manifest['parameters'], manifest['run_id']
     if {s.name for s in stages} != set(begun): raise RunError(f'{run_id} was made by other stages ({", ".join(begun)}): start a new run')
-    if profile and profile != manifest['profile']:
+    for s in stages:
+        if changed := begun[s.name].keys() ^ s.defaults.keys() - {'run_dir'}:
+            raise RunError(f'{run_id}: stage {s.name} had other parameters than now ({", ".join(sorted(changed))}): start a new run')
+    if manifest['profile'] not in profile_names(): raise RunError(f'{run_id}: no profile {manifest["profile"]} any more: start a new run')
+    if profile is not None and profile != manifest['profile']:
         raise SpecError(f'{run_id} has profile {manifest["profile"]}, not {profile}: a run that has begun keeps its parameters')
     for stage, values in resolve_parameters(stages, Profile(name=manifest['profile']), overrides).items():
         for name in overrides.keys() & values:
@@ -110,9 +120,9 @@ def find_run(
 ) -> tuple[Path, dict[str, Any]]: # the folder, and its manifest
     "The run to go on with; `SpecError` when it began with other parameters."
     if run_dir is None:
-        unfinished = [p.parent for p in sorted(reports_dir.glob('*/manifest.json')) if read_manifest(p.parent)['status'] != 'done']
-        if not unfinished: raise RunError(f'no unfinished run in {reports_dir}: start one without --resume')
-        run_dir = unfinished[-1]
+        newest_first = (p.parent for p in sorted(reports_dir.glob('*/manifest.json'), reverse=True))
+        run_dir = next((p for p in newest_first if read_manifest(p)['status'] != 'done'), None)
+        if run_dir is None: raise RunError(f'no unfinished run in {reports_dir}: start one without --resume')
     manifest = read_manifest(run_dir)
     _refuse_changes(stages, manifest, profile, overrides)
     return run_dir, manifest
@@ -148,7 +158,7 @@ def watch_children(
 # %% ../../nbs/60b_run.pipeline.ipynb #cell-19
 _KERNEL_ENV = dict(HF_HUB_OFFLINE='1', HF_HUB_DISABLE_TELEMETRY='1', DO_NOT_TRACK='1', UNSLOTH_DISABLE_STATISTICS='1',
     HF_HUB_DISABLE_PROGRESS_BARS='1', WANDB_MODE='disabled', TOKENIZERS_PARALLELISM='false', OMP_WAIT_POLICY='PASSIVE',
-    PYDEVD_DISABLE_FILE_VALIDATION='1', PYTHONWARNINGS='ignore::FutureWarning,ignore::DeprecationWarning')
+    PYDEVD_DISABLE_FILE_VALIDATION='1', TQDM_DISABLE='1', PYTHONWARNINGS='ignore::FutureWarning,ignore::DeprecationWarning')
 
 # %% ../../nbs/60b_run.pipeline.ipynb #cell-20
 def _kernel_class(
@@ -198,24 +208,32 @@ def shown(path: Path) -> str:
     "A path as a person would type it here: relative below the current folder, else absolute."
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
-def _is_disk_full(text: str) -> bool:
-    return os.strerror(errno.ENOSPC) in text or f'os error {errno.ENOSPC}' in text
+def command(
+    *args: str | Path | int, # of `sandsmith`
+) -> str: # to be pasted into a shell
+    "The command as a person would type it here: with its path, unless the name alone finds this very one."
+    script = Path(sys.executable).with_name('sandsmith')
+    name = 'sandsmith' if shutil.which('sandsmith') == str(script) or not script.is_file() else shown(script)
+    return shlex.join([name, *map(str, args)])
+
+def _resume(run_dir: Path) -> str: # in words
+    return f'go on with `{command("run", "--resume", "--out", shown(run_dir))}`'
 
 def _failure(stage: Stage, out_path: Path, cell: int, e: Exception) -> Exception: # what to raise instead; `e` itself when it is not ours
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
-    where, resume = shown(out_path), f'`sandsmith run --resume --out {shown(out_path.parent)}`'
+    where, resume = shown(out_path), _resume(out_path.parent)
     full = RunError(f'no space left on the disk of {out_path.parent}: make some, then {resume}')
     at = f'in cell [{cell}] of {where}'
     if isinstance(e, PapermillExecutionError):
         what = ' '.join(str(e.evalue).split())
         kind = SpecError if e.ename == 'SpecError' else RunError
-        return full if _is_disk_full(what) else kind(f'stage {stage.name} failed {at}: {e.ename}: {what[:500]}')
+        return full if is_disk_full(what) else kind(f'stage {stage.name} failed {at}: {e.ename}: {what[:500]}')
     if isinstance(e, DeadKernelError):
-        return RunError(f'stage {stage.name} lost its kernel {at} (killed, or out of memory): {resume} begins that stage again')
+        return RunError(f'stage {stage.name} lost its kernel {at} (killed, or out of memory): {resume}, which begins that stage again')
     if isinstance(e, RuntimeError) and 'kernel' in str(e).lower():
         return RunError(f'stage {stage.name}: no kernel could start ({e}); see {shown(out_path.with_suffix(".log"))}')
-    return full if isinstance(e, OSError) and _is_disk_full(str(e)) else e
+    return full if isinstance(e, OSError) and is_disk_full(str(e)) else e
 
 # %% ../../nbs/60b_run.pipeline.ipynb #cell-25
 @contextmanager
@@ -275,7 +293,7 @@ def run_pipeline(
     console: Any = None, # a rich Console that shows progress; None = silent
 ) -> Path: # the run's folder: notebooks and their pages, records/, manifest.json
     "Run every stage that is not done yet; `RunError` or `SpecError` says in one line what stopped it."
-    chosen = load_profile(profile or 'quickstart')
+    chosen = load_profile('quickstart' if profile is None else profile)
     stages, reports_dir = load_stages(stages_dir), reports_dir or checkout_dir()/'reports'
     if resume: run_dir, manifest = find_run(stages, profile, overrides or {}, out_dir, reports_dir)
     else: run_dir, manifest = begin_run(stages, chosen, overrides or {}, out_dir, reports_dir)
@@ -294,6 +312,6 @@ def run_pipeline(
             manifest.update(status='interrupted' if is_interrupt else 'failed', error=str(e) or type(e).__name__)
             with suppress(OSError): _write_manifest(run_dir, manifest)
             if is_interrupt:
-                raise KeyboardInterrupt(f'interrupted: go on with `sandsmith run --resume --out {shown(run_dir)}`') from None
+                raise KeyboardInterrupt(f'interrupted: {_resume(run_dir)}') from None
             raise
     return run_dir

@@ -6,13 +6,13 @@
 __all__ = ['open_run', 'generate_stage', 'need_corpus', 'play_episode', 'play_stage', 'need_episodes', 'train_stage']
 
 # %% ../../nbs/60d_run.stages.ipynb #cell-3
-import json, tempfile, warnings
+import tempfile, warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 import polars as pl
-from ..core import canonical_json, write_atomic
+from ..core import RunError, canonical_json, read_json, reading, write_atomic
 from ..look.frames import episode_row, episodes_frame, has_record, pool_frame, record_schema, rows_frame, tasks_frame
 from ..look.frames import training_frames, write_record
 from ..rl.environment import SandEnv, rollout
@@ -69,7 +69,8 @@ def play_episode(
         trajectory, verdict = rollout(SandEnv(task), scripted_policy(policy, task), task_id=task.task_id, seed=seed)
         row = episode_row(task, trajectory, verdict, reward(verdict, trajectory, preset='paper'))
         write_atomic(out_path, canonical_json({'row': row, 'verdict': to_record(verdict), 'trajectory': to_record(trajectory)}))
-    return json.loads(out_path.read_text(encoding='utf-8'))['row']
+    advice = 'remove it, and --resume plays the episode again'
+    with reading(out_path, error=RunError, advice=advice): return read_json(out_path, error=RunError, advice=advice)['row']
 
 def play_stage(
     run_dir: Path, # gets episodes/ and the record episodes

@@ -21,7 +21,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 from typing_extensions import TypedDict
 from typing import NotRequired
-from ..core import SpecError, canonical_json, checkout_dir, derive_seed
+from ..core import SpecError, canonical_json, checkout_dir, derive_seed, read_json
 from .metrics import get_metric, metric_names
 
 # %% ../../nbs/11_sand.spec.ipynb #cell-6
@@ -310,9 +310,8 @@ def load_task(
 ) -> SandTask: # with its validated spec
     "Open a task folder; `SpecError` names the file and the field."
     path = Path(task_dir)/'task.json'
-    try: data = json.loads(path.read_text(encoding='utf-8'))
-    except (OSError, ValueError) as e: raise SpecError(f'{path}: expected a task folder with a JSON task.json: {e}') from None
-    missing = {'task_id', 'spec'} - set(data) if isinstance(data, dict) else {'task_id', 'spec'}
+    data = read_json(path, advice='expected a task folder: write the task again')
+    missing = {'task_id', 'spec'} - set(data)
     if missing: raise SpecError(f'{path}: expected the fields task_id and spec, missing {sorted(missing)}: write the task again')
     spec = parse_spec(data['spec'], where=f'{path}: spec')
     return SandTask(dir=Path(task_dir), task_id=data['task_id'], spec=spec, metric=spec.metric,

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import GradeError, Limits, SandsmithError, SpecError, derive_seed, write_atomic
+from ..core import GradeError, Limits, SandsmithError, SpecError, derive_seed, read_json, reading, write_atomic
 from .author import rebuild_files, task_id_of, write_task
 from .calibrate import TIERS, calibrate, luck_rates
 from .form import encode_rows, encode_truth, name_columns, perfect_guess
@@ -222,13 +222,13 @@ def verify_task(
 ) -> list[Problem]: # empty when the task is sound
     "Everything that must hold of a task folder."
     found: list[Problem] = []
-    try: found.extend(_check_task(Path(task_dir))) # keeps what came before a failure
-    except (SandsmithError, OSError, ValueError, KeyError, TypeError) as e:
-        found.append(_problem('broken_task', f'{type(e).__name__}: {e}'))
+    try:
+        with reading(task_dir): found.extend(_check_task(Path(task_dir))) # keeps what came before a failure
+    except SandsmithError as e: found.append(_problem('broken_task', str(e)))
     return found
 
 def _check_task(task_dir: Path) -> Iterator[Problem]:
-    task, manifest, answers = load_task(task_dir), json.loads((task_dir/'task.json').read_text(encoding='utf-8')), load_answers(task_dir)
+    task, manifest, answers = load_task(task_dir), read_json(task_dir/'task.json'), load_answers(task_dir)
     yield from check_files(task_dir, manifest)
     yield from check_rebuild(task_dir, manifest)
     yield from check_ladder(answers, manifest)
