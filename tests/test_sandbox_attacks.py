@@ -160,14 +160,16 @@ def check_files(name: str, s, result) -> None:
 @pytest.mark.parametrize('way', WAYS + WEAKER)
 def test_nothing_of_an_earlier_job_is_in_memory(way, aim, monkeypatch):
     use(monkeypatch, way)
-    halves = 'q7Zk1xVn', 'T4mWb9Ls'
-    secret = ''.join(halves)
+    parts = 'q7Zk1xVn', 'T4mWb9Ls', 'p3Rt8cHd'
+    secret = parts[0] + parts[1]
     earlier = f'import sys\nx = "{secret}"*1000\nprint(x[:64], len(sys.argv))\nopen("f", "w").write(x)'
     for _ in range(3): assert secret in run(earlier, args=[secret], files={'g': secret}, collect=['f']).stdout
     assert call_tool(f'def f(a): return a + "{secret}"', 'f', [dict(a=secret)])[0].value == secret*2
-    result = run(attack_code('memory_search', {**aim, 'halves': halves}))
+    result = run(attack_code('memory_search', {**aim, 'parts': parts}))
     assert result.status == 'ok' and 'control True' in result.stdout, result.stderr
-    assert 'PLACES' in result.stdout
+    assert 'blocked 0 places' in result.stdout, result.stdout
+    planted = run(f'planted = ("{secret[:4]}" + "{secret[4:]}").encode()\n' + attack_code('memory_search', {**aim, 'parts': parts}))
+    assert 'PWNED' in planted.stdout # the search itself finds what is there
 
 
 @pytest.mark.parametrize('way', WAYS + WEAKER)
