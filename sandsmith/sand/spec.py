@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 from ..core import SpecError, canonical_json, checkout_dir, derive_seed
 from .metrics import get_metric, metric_names
 
