@@ -28,7 +28,7 @@ def test_every_family_has_a_menu_and_obeys_it(name):
     menu = mutation_menu(family)
     assert len(menu) >= 3
     wanted = {m: 3 for m in sorted(menu)[-3:]}
-    with mutations_by(lambda offered: wanted): spec = write_spec(family, domain, seed=1, index=0)
+    with mutations_by(lambda offered: wanted if dict(offered) == menu else None): spec = write_spec(family, domain, seed=1, index=0)
     assert {m: int(v['severity']) for m, v in spec.params['mutations'].items()} == wanted
 
 def test_wishes_outside_the_menu_are_refused():

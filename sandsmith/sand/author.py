@@ -312,7 +312,7 @@ def write_task(
     "Write the folder of a calibrated spec."
     return write_folder(*compile_task(spec, calibration), out_dir)
 
-# %% ../../nbs/15_sand.author.ipynb #cell-31
+# %% ../../nbs/15_sand.author.ipynb #cell-34
 def wrap_files(
     task: dict, # content of task.json, but for the hashes
     texts: dict, # 'developer', 'evaluator', 'description'
@@ -342,7 +342,7 @@ def run_wrapped(task: dict, texts: dict) -> None:
         (out/name).parent.mkdir(parents=True, exist_ok=True)
         (out/name).write_bytes(data)
 
-# %% ../../nbs/15_sand.author.ipynb #cell-32
+# %% ../../nbs/15_sand.author.ipynb #cell-35
 def wrap_task(
     spec: TaskSpec,
     form: Mapping[str, Any], # the form of a submission

@@ -357,13 +357,13 @@ def luck_rates(
     bronze: float, # threshold
 ) -> dict[str, float]: # 'random', 'constant', 'shuffled' → share that reaches bronze
     "How often a submission without information reaches bronze."
-    metric, n = get_metric(spec.metric), len(truth)
+    metric, n, tries = get_metric(spec.metric), len(truth), _N_LUCK//4 if truth.dtype == object else _N_LUCK
     perfect = np.array(perfect_guess(metric.kind, truth))
     rng = np.random.default_rng(derive_seed(spec.seed, 'luck'))
     guesses: dict[str, list[Any]] = {
-        'random': [random_predictions(form, y, n, derive_seed(spec.seed, 'luck', i)) for i in range(_N_LUCK)],
+        'random': [random_predictions(form, y, n, derive_seed(spec.seed, 'luck', i)) for i in range(tries)],
         'constant': [repeat_guess(guess, n) for guess in constant_guesses(form, y)],
-        'shuffled': [rng.permutation(perfect) for _ in range(_N_LUCK)]}
+        'shuffled': [rng.permutation(perfect) for _ in range(tries)]}
     def rate(tried: list[Any]) -> float: return float(np.mean([reaches(metric, score_submission(metric, truth, g), bronze) for g in tried]))
     return {name: round(rate(tried), 4) for name, tried in guesses.items()}
 

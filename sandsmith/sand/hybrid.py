@@ -187,6 +187,6 @@ def hybrid_spec(
         return c, wanted, _pick('metric', c.metric, family.metrics)
     asked = detail_messages(domain['domain'], domain['titles'], family.metrics, menu, rng)
     chosen, wanted, metric = ask_until(desk, 'strategist details', asked, read_details, n_tries=_N_TRIES)
-    with mutations_by(lambda offered: wanted):
+    with mutations_by(lambda offered: wanted if dict(offered) == menu else None):
         named = {**domain, 'titles': [chosen.title.strip()]}
         return write_spec(family, named, seed=seed, index=index, metric=metric, n_train=chosen.n_train)

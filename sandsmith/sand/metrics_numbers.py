@@ -279,10 +279,17 @@ def query_map(
 ) -> float: # 0..1
     "Mean over queries with something relevant of the average precision."
     import numpy as np
-    from sklearn.metrics import average_precision_score
     (relevance, query), score = np.asarray(y_true, float).T, np.asarray(y_pred, float)
-    rows = [np.flatnonzero(query == q) for q in np.unique(query)]
-    return float(np.mean([average_precision_score(relevance[r] > 0, score[r]) for r in rows if (relevance[r] > 0).any()]))
+    _, q = np.unique(query, return_inverse=True)
+    order = np.lexsort((-score, q))
+    q, s, good = q[order], score[order], relevance[order] > 0
+    start, hits = np.searchsorted(q, q), np.concatenate([[0], np.cumsum(good)])
+    end = np.flatnonzero(np.append((np.diff(q) != 0) | (np.diff(s) != 0), True))  # where ties end
+    found = hits[end + 1] - hits[start[end]]
+    new = np.diff(hits[end + 1], prepend=0)
+    total = np.bincount(q, good)
+    area = np.bincount(q[end], new*found/(end - start[end] + 1))
+    return float(np.mean(area[total > 0]/total[total > 0]))
 
 # %% ../../nbs/10a_sand.metrics_numbers.ipynb #cell-25
 def mrr(

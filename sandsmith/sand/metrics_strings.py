@@ -14,13 +14,22 @@ from .metrics import register_metric
 
 # %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-6
 def edit_distance(a: str, b: str) -> int: # characters
-    "Levenshtein distance: insertions, deletions and substitutions that turn `a` into `b`."
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        last, row[0] = row[0], i
-        for j, y in enumerate(b, 1): last, row[j] = row[j], min(row[j] + 1, row[j-1] + 1, last + (x != y))
-    return row[-1]
+    "Levenshtein distance: insertions, deletions and substitutions that turn `a` into `b`. Myers 1999, Hyyrö 2003"
+    if not a: return len(b)
+    full, distance = (1 << len(a)) - 1, len(a)
+    places: dict[str, int] = {}
+    for i, x in enumerate(a): places[x] = places.get(x, 0) | 1 << i
+    up, down = full, 0  # where a column of the table rises or falls by one, a bit a row
+    for y in b:
+        same = places.get(y, 0)
+        flat = ((same & up) + up ^ up) | same | down
+        right, left = down | full & ~(flat | up), up & flat
+        distance += (right >> len(a) - 1 & 1) - (left >> len(a) - 1 & 1)
+        right, left = right << 1 | 1, left << 1
+        up, down = (left | ~(flat | right)) & full, right & flat & full
+    return distance
 
+# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-7
 def exact_match(
     y_true: Any, # texts, shape (n,)
     y_pred: Any, # texts, shape (n,)
@@ -50,7 +59,7 @@ def word_jaccard(
     pairs = [(set(t.lower().split()), set(p.lower().split())) for t, p in zip(y_true, y_pred)]
     return sum(len(t & p)/len(t | p) if t | p else 1.0 for t, p in pairs)/len(pairs)
 
-# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-7
+# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-8
 _DISTANCE = r'd(y_i, \hat y_i)'
 
 register_metric(exact_match, 'text', 'max', None, 'Exact match', r'\frac{1}{n}\sum_{i=1}^{n} [\hat y_i = y_i]',
@@ -64,7 +73,7 @@ register_metric(word_jaccard, 'text', 'max', None, 'Word-level Jaccard score',
                 r'\frac{1}{n}\sum_{i=1}^{n} \frac{|W(y_i) \cap W(\hat y_i)|}{|W(y_i) \cup W(\hat y_i)|}',
                 aliases=('Jaccard', 'Jaccard Score'))
 
-# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-10
+# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-11
 def precision_at(true: str, pred: str, k: int) -> float: # 0..1
     "Average precision of the first `k` ids; 1 where nothing was to be found and nothing is named."
     wanted, named, hits, total = set(true.split()), pred.split()[:k], 0, 0.0
@@ -94,7 +103,7 @@ def recall_at_5(
     "Mean share of the true ids, or of five of them, among the first five predicted."
     return sum(len(set(t.split()) & set(p.split()[:5]))/min(len(set(t.split())), 5) for t, p in zip(y_true, y_pred))/len(y_true)
 
-# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-11
+# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-12
 def error_at_5(
     y_true: Any, # ids, shape (n,)
     y_pred: Any, # ids, best first, shape (n,)
@@ -123,7 +132,7 @@ def order_kendall(
         pairs += len(order)*(len(order) - 1)
     return 1 - 4*swaps/pairs
 
-# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-12
+# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-13
 _MAP = r'\frac{1}{n}\sum_{i=1}^{n} \frac{1}{\min(|y_i|, %d)} \sum_{k=1}^{%d} P_i(k)\, [\hat y_{i(k)} \in y_i]'
 
 register_metric(map_at_5, 'items', 'max', None, 'Mean average precision at 5', _MAP % (5, 5),
@@ -141,7 +150,7 @@ register_metric(set_f1, 'items', 'max', None, 'Mean F1 of sets',
 register_metric(order_kendall, 'items', 'max', None, "Kendall's tau of orders", r'1 - 4\, \frac{\sum_i S_i}{\sum_i n_i (n_i - 1)}',
                 aliases=("Kendall's Tau", 'Kendall Tau'), min_rows=1)
 
-# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-15
+# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-16
 def mask_bits(text: str) -> int: # bit i - 1 is pixel i
     "Read runs of pixels."
     numbers, bits = [int(v) for v in text.split()], 0
@@ -164,7 +173,7 @@ def global_dice(
     pairs = [(mask_bits(t), mask_bits(p)) for t, p in zip(y_true, y_pred)]
     return 2*sum((t & p).bit_count() for t, p in pairs)/max(sum(t.bit_count() + p.bit_count() for t, p in pairs), 1)
 
-# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-16
+# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-17
 def mask_iou(
     y_true: Any, # runs, shape (n,)
     y_pred: Any, # runs, shape (n,)
@@ -195,7 +204,7 @@ register_metric(iou_precision, 'mask', 'max', None, 'Mean precision over IoU thr
                 r'\frac{1}{10\,n}\sum_{i=1}^{n} \sum_{t = 0.5, 0.55, \ldots, 0.95} [\mathrm{IoU}_i > t]',
                 aliases=('Intersection Over Union Object Segmentation', 'Mean Precision IoU'), sources=(mask_bits,))
 
-# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-19
+# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-20
 def read_boxes(text: str) -> list: # [label, confidence, (x0, y0, x1, y1)], surest first
     "Read the boxes of a cell."
     v = text.split()
@@ -231,7 +240,7 @@ def mean_ap(y_true: Any, y_pred: Any, threshold: float) -> float: # 0..1
         areas.append(float((np.diff(hits, prepend=0)*envelope).sum()/wanted.count(label)))
     return sum(areas)/len(areas) if areas else float('nan')
 
-# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-20
+# %% ../../nbs/10c_sand.metrics_strings.ipynb #cell-21
 def map_50(
     y_true: Any, # boxes, shape (n,), one among them
     y_pred: Any, # boxes, shape (n,)

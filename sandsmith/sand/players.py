@@ -75,7 +75,7 @@ def encode(a, b):
     if a[0].endswith('.png'): return pixels(a), pixels(b)
     try: return number(a), number(b)
     except ValueError: pass
-    if np.mean([len(v) for v in a]) < 25:
+    if len(set(a)) < len(a)/3:
         return tuple(np.array([[v == level for level in sorted(set(a))] for v in cells], float) for cells in (a, b))
     from sklearn.feature_extraction.text import TfidfVectorizer
     words = TfidfVectorizer(ngram_range=(1, 2), max_features=400, sublinear_tf=True)

@@ -16,11 +16,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NotRequired, get_args
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 from typing_extensions import TypedDict
-from typing import NotRequired
 from ..core import SpecError, canonical_json, checkout_dir, derive_seed, read_json
 from .metrics import get_metric, metric_names
 
@@ -47,10 +46,10 @@ class ColumnNote(TypedDict):
 
 class TargetNote(TypedDict):
     "What is to be predicted."
-    name: str
-    description: str
-    truth: NotRequired[list[ColumnNote]]  # columns of train.csv that answer it; without this field the one called `name`
-    size: NotRequired[list[int]]  # height and width of the picture that a mask lies in
+    name: Annotated[str, Field(description='what is predicted')]
+    description: Annotated[str, Field(description='what the competition page says of it, with its unit')]
+    truth: NotRequired[Annotated[list[ColumnNote], Field(description='columns of train.csv that answer it; absent: the one called name')]]
+    size: NotRequired[Annotated[list[int], Field(description='height and width of the picture that a mask lies in')]]
 
 def truth_names(
     target: Mapping[str, Any], # a `TargetNote`

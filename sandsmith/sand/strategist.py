@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ..core import SpecError, checkout_dir, derive_seed
 from .metrics import get_metric, metric_names
-from .spec import Family, Modality, TaskSpec, draw_spec, family_names, get_family, load_domains
+from .spec import Family, Menu, Modality, TaskSpec, draw_spec, family_names, get_family, load_domains
 from .spec import mutations_by, take_turn, write_spec
 
 # %% ../../nbs/11b_sand.strategist.ipynb #cell-6
@@ -166,7 +166,10 @@ def mutation_menu(
 ) -> dict[str, tuple[float, float, float]]: # mutation → strength at severity 1, 2, 3
     "What a family can do to its data."
     menu: dict[str, tuple[float, float, float]] = {}
-    with mutations_by(lambda offered: menu.update(offered)):
+    def keep(offered: Menu) -> None: # a family that draws twice means the last
+        menu.clear()
+        menu.update(offered)
+    with mutations_by(keep):
         family.sample_params(np.random.default_rng(0), next(iter(load_domains().values())))
     return menu
 
