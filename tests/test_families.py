@@ -52,7 +52,8 @@ def test_draw_is_pure_and_survives_json(seed, index):
 
 @pytest.mark.parametrize('seed', [5])
 def test_small_corpora_cover_modalities_families_and_read_differently(seed):
-    specs = [draw_spec(seed, i) for i in range(3*max(len(family_names(modality=m)) for m in MODALITIES))]
+    turns = range(3*max(len(family_names(modality=m)) for m in MODALITIES))
+    specs = [draw_spec(seed, i, modalities=MODALITIES) for i in turns]
     assert {s.modality for s in specs[:3]} == set(MODALITIES)
     assert len({s.family for s in specs[:6]}) == 6
     assert {s.family for s in specs} == {n for m in MODALITIES for n in family_names(modality=m)}

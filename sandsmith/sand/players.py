@@ -62,10 +62,32 @@ write([guess]*len(ids))
 '''
 
 # %% ../../nbs/19_sand.players.ipynb #cell-8
-_FEATURES = '''
+_FILES = '''
 def pixels(names):
     from PIL import Image
     return np.array([np.asarray(Image.open(f'data/{name}').convert('L').resize((12, 12)), float).ravel()/255 for name in names])
+
+def sound(names):
+    waves = np.array([np.frombuffer(Path(f'data/{name}').read_bytes()[44:], '<i2') for name in names], float)
+    waves /= np.sqrt((waves**2).mean(axis=1, keepdims=True)) + 1e-9
+    power = [np.abs(np.fft.rfft(piece*np.hanning(piece.shape[1]), axis=1))**2 for piece in np.array_split(waves, 8, axis=1)]
+    bands = np.hstack([np.column_stack([band.sum(axis=1) for band in np.array_split(p, 10, axis=1)]) for p in power])
+    return np.log(bands/bands.sum(axis=1, keepdims=True) + 1e-4)
+
+def graph(name):
+    import json
+    g = json.loads(Path(f'data/{name}').read_text())
+    A, at = np.zeros((len(g['nodes']),)*2), g.get('focus', 0)
+    for a, b in g['edges']: A[a, b] = A[b, a] = a != b
+    load = np.array([np.nan if node.get('load') is None else node['load'] for node in g['nodes']], float)
+    load = np.where(np.isnan(load), np.nanmean(load) if np.isfinite(load).any() else 0, load)
+    degree, twice = A.sum(axis=1), A@A
+    return [len(A), degree.sum()/2, *np.bincount(degree.astype(int).clip(0, 7), minlength=8), np.trace(twice@A),
+            *np.sort(np.linalg.eigvalsh(A))[-5:], load.mean(), load[at], A[at]@load/max(degree[at], 1), twice[at]@load/max(twice[at].sum(), 1)]
+'''
+
+# %% ../../nbs/19_sand.players.ipynb #cell-9
+_FEATURES = '''
 
 def number(cells):
     values = np.array([float(v) if v else np.nan for v in cells])
@@ -73,6 +95,8 @@ def number(cells):
 
 def encode(a, b):
     if a[0].endswith('.png'): return pixels(a), pixels(b)
+    if a[0].endswith('.wav'): return sound(a), sound(b)
+    if a[0].endswith('.json'): return tuple(np.array([graph(name) for name in cells]) for cells in (a, b))
     try: return number(a), number(b)
     except ValueError: pass
     if len(set(a)) < len(a)/3:
@@ -86,7 +110,7 @@ X, Z = (np.hstack([block[i] for block in blocks]) for i in (0, 1))
 X, Z = ((V - X.mean(axis=0))/np.maximum(X.std(axis=0), .2) for V in (X, Z))
 '''
 
-# %% ../../nbs/19_sand.players.ipynb #cell-9
+# %% ../../nbs/19_sand.players.ipynb #cell-10
 _FIT = '''
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -117,7 +141,7 @@ else:
 write(predictions)
 '''
 
-# %% ../../nbs/19_sand.players.ipynb #cell-10
+# %% ../../nbs/19_sand.players.ipynb #cell-11
 def player_names() -> list[str]: # weakest first
     "The scripted policies."
     return ['constant', 'linear', 'forest', 'insider']
@@ -129,12 +153,13 @@ def player_code(
     "What the player runs."
     if name not in player_names(): raise PolicyError(f'expected a scripted policy of {player_names()}, got {name!r}')
     kinds = {known: get_metric(known).kind for known in metric_names()}
-    if name != 'insider': return f'PLAYER, KINDS = {name!r}, {kinds}\n{_READ}' + (_CONSTANT if name == 'constant' else _FEATURES + _FIT)
+    does = _CONSTANT if name == 'constant' else _FILES + _FEATURES + _FIT
+    if name != 'insider': return f'PLAYER, KINDS = {name!r}, {kinds}\n{_READ}{does}'
     if task is None: raise PolicyError('scripted policy insider: expected a task whose private script it may run, got None')
     start = 'from __future__ import annotations\n'
     return load_insider(task.dir).replace(start, f"{start}import sys\nsys.argv = ['insider.py', '--data', 'data']\n", 1)
 
-# %% ../../nbs/19_sand.players.ipynb #cell-13
+# %% ../../nbs/19_sand.players.ipynb #cell-14
 _THOUGHTS = ('I run the {name} script on the training rows; it writes the submission.', 'I look at what it scores.', 'I hand it in.')
 
 @dataclass(frozen=True, kw_only=True)
