@@ -83,7 +83,8 @@ def graph(name):
     load = np.where(np.isnan(load), np.nanmean(load) if np.isfinite(load).any() else 0, load)
     degree, twice = A.sum(axis=1), A@A
     return [len(A), degree.sum()/2, *np.bincount(degree.astype(int).clip(0, 7), minlength=8), np.trace(twice@A),
-            *np.sort(np.linalg.eigvalsh(A))[-5:], load.mean(), load[at], A[at]@load/max(degree[at], 1), twice[at]@load/max(twice[at].sum(), 1)]
+            *np.sort(np.linalg.eigvalsh(A))[-5:], load.mean(), load[at], A[at]@load/max(degree[at], 1),
+            twice[at]@load/max(twice[at].sum(), 1)]
 '''
 
 # %% ../../nbs/19_sand.players.ipynb #cell-9
