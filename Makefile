@@ -39,7 +39,7 @@ run: $(RUN_STAMP) ## install, then run the main job into reports/
 test: $(DEV_STAMP) ## install what tests need, then run them all
 	@'$(BIN)/ruff' check
 	@'$(BIN)/mypy'
-	@'$(BIN)/python' -m pytest
+	@'$(BIN)/python' -m pytest -n auto --dist loadfile
 
 install: $(RUN_STAMP) ## what `make run` needs
 dev: $(DEV_STAMP) ## what `make test` needs

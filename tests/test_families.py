@@ -239,7 +239,7 @@ def test_load_task(tmp_path):
     spec = draw_spec(1, 2)
     with pytest.raises(SpecError, match=r'task\.json'): load_task(tmp_path)
     (tmp_path/'task.json').write_text('[]')
-    with pytest.raises(SpecError, match='task_id and spec'): load_task(tmp_path)
+    with pytest.raises(SpecError, match='expected a JSON object'): load_task(tmp_path)
     (tmp_path/'task.json').write_text(json.dumps({'task_id': 't', 'spec': spec.model_dump() | {'n_train': 3}}))
     with pytest.raises(SpecError, match='n_train'): load_task(tmp_path)
     (tmp_path/'task.json').write_text(canonical_json({'task_id': 't', 'spec': spec.model_dump()}))

@@ -1,5 +1,5 @@
 "The pipeline runner: parameters, resuming, and every way to fail, on toy stages; then the real notebooks with their tiny defaults"
-import fcntl, json, os, signal, subprocess, sys, time
+import contextlib, fcntl, json, os, signal, subprocess, sys, time
 from pathlib import Path
 import nbformat, polars as pl, pytest
 from hypothesis import given, strategies as st
@@ -190,7 +190,7 @@ def is_alive(pid):
 def test_a_run_that_is_stopped_goes_on(two, tmp_path):
     "A rude kill, a polite one and Ctrl-C: no process stays, nothing that was finished is lost or redone."
     do, run = "Path(run_dir, 'pid').write_text(str(os.getpid())); Path(run_dir, 'mended').exists() or time.sleep(1000)", tmp_path/'a run'
-    hint = command('run', '--resume', '--out', 'a run')
+    with contextlib.chdir(tmp_path): hint = command('run', '--resume', '--out', 'a run') # as the run sees it
     assert hint.endswith("sandsmith run --resume --out 'a run'")
     for sent in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
         args = ('--resume',) if run.exists() else ('--profile', 'tiny', '-p', f'do={do}')

@@ -24,8 +24,8 @@ _COLOURS = {
     'tier': {'median': '#4a6fa5', 'bronze': '#8c4a1f', 'silver': '#9aa3ad', 'gold': '#e0a500'},
     'policy': {'constant': '#8a8f98', 'linear': '#56b4e9', 'forest': '#117733', 'boosting': '#d98200', 'insider': '#332288'},
     'stage': {'base': '#8a8f98', 'sft': '#56b4e9', 'grpo': '#0b4f8a'},
-    'modality': {'tabular': '#0072b2', 'text': '#e69f00', 'image': '#44aa99', 'audio': '#cc79a7', 'graph': '#882255', 'series': '#56b4e9',
-                 'multimodal': '#999933'},
+    'modality': {'tabular': '#0072b2', 'text': '#e69f00', 'image': '#44aa99', 'audio': '#88ccee', 'graph': '#117733', 'series': '#ddcc77',
+                 'multimodal': '#222222'},
     'metric': {'format': '#56b4e9', 'eval_reward': '#117733', 'env_reward': '#332288', 'step1_fail': '#882255',
                'fn_mismatch': '#aa4499', 'param_mismatch': '#cc6677', 'syntax_error': '#999933'}}
 

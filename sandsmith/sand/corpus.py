@@ -142,7 +142,7 @@ def _is_whole(task_dir: Path) -> bool:
 
 def _outcomes(df: pl.DataFrame) -> list[dict[str, Any]]: # whole rows
     schema = {**_FUNNEL, **_SECONDS}
-    return df.select(list(schema)).cast(schema).drop_nulls().to_dicts() # type: ignore[arg-type]
+    return df.select(list(schema)).cast(schema).drop_nulls([k for k in schema if k != 'cost']).to_dicts() # type: ignore[arg-type]
 
 def _known_outcomes(out_dir: Path) -> dict[int, dict[str, Any]]: # by index
     "Outcomes that need no more work."

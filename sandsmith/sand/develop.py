@@ -92,8 +92,8 @@ def developer_messages(spec: TaskSpec) -> list[dict[str, Any]]:
     asked |= {'classes': form['classes'], 'thresholds_logic': spec.evaluation_specs['thresholds_logic']}
     ask = ask_of(form)
     text = _DEVELOPER.format(spec=json.dumps(asked, indent=1, ensure_ascii=False), n_train=spec.n_train, n_feedback=spec.n_feedback,
-        n_reward=spec.n_reward, n_hidden=spec.n_feedback + spec.n_reward, train_columns=f'id, {features}, {form["target"]}',
-        test_columns=f'id, {features}', sample_columns=f'id, {form["target"]}', ask=ask, metric=spec.metric, seed=spec.seed % 2**31,
+        n_reward=spec.n_reward, n_hidden=spec.n_feedback + spec.n_reward, train_columns=f'id, {features}, {form["columns"][0]}',
+        test_columns=f'id, {features}', sample_columns=f'id, {form["columns"][0]}', ask=ask, metric=spec.metric, seed=spec.seed % 2**31,
         direction='lower' if get_metric(spec.metric).is_lower_better else 'higher', timeout_s=LIMITS['developer'].timeout_s)
     return [{'role': 'system', 'content': 'You write correct, plain Python.'}, {'role': 'user', 'content': text}]
 

@@ -335,7 +335,7 @@ def draw_demand_window(n: int, params: dict, rng: np.random.Generator) -> tuple:
     "Draw windows of `series.demand`: counts of single weeks, and the total of four more."
     kinds, length = params['category']['levels'], params['length']
     kind, amount = rng.integers(len(kinds), size=n), rng.uniform(.5, 4, size=n)
-    cycle = np.array(params['cycles'])[kind]
+    cycle = np.array(params['cycles'])[kind % len(params['cycles'])]
     wait, x = (rng.random(n)*cycle).astype(int), np.zeros((n, length + 4))
     for t in range(length + 4):
         strikes, slip = wait == 0, rng.choice([-1, 0, 1], size=n)*(rng.random(n) < params['slips'])
@@ -346,7 +346,7 @@ def draw_demand_window(n: int, params: dict, rng: np.random.Generator) -> tuple:
 def demand_terms(windows: np.ndarray, columns: dict, params: dict) -> np.ndarray: # (n, 3)
     "Latent terms of `series.demand`: expected strikes of the coming four weeks, the usual amount, their product."
     kinds = params['category']['levels']
-    cycle = np.array(params['cycles'])[[kinds.index(v) for v in columns[params['category']['name']]]]
+    cycle = np.array(params['cycles'])[[kinds.index(v) % len(params['cycles']) for v in columns[params['category']['name']]]]
     struck = windows > .5
     age = np.where(struck.any(axis=1), struck[:, ::-1].argmax(axis=1), windows.shape[1])  # whole weeks since the last strike
     strikes = np.zeros(len(windows))
@@ -381,7 +381,7 @@ def draw_demand(rng: np.random.Generator, domain: dict[str, Any]) -> dict[str, A
 def describe_demand(params: dict[str, Any]) -> dict[str, Any]:
     "Words of `series.demand`."
     kind = params['category']
-    cycles = ', '.join(f'{level} {c}' for level, c in zip(kind['levels'], params['cycles']))
+    cycles = ', '.join(f'{level} {c}' for level, c in zip(kind['levels'], 2*params['cycles']))
     rule = (f"strikes every so many weeks ({cycles}), a week early or late with probability {params['slips']}; a strike takes "
             f"1 + Poisson(a), a = 0.5 … 4 of the place; s = total of four weeks; {describe_target(params)}")
     return describe_series(params, rule, 'count of that week by the same process',
