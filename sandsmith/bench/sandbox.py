@@ -139,7 +139,10 @@ def _aide() -> tuple[Callable[[], Any], Callable[[], Any]]:
     from aide.interpreter import Interpreter # type: ignore[import-not-found]
     folder = tempfile.TemporaryDirectory()
     interpreter = Interpreter(Path(folder.name), timeout=30)
-    return lambda: interpreter.run(_SNIPPET), interpreter.cleanup_session
+    def end() -> None:
+        interpreter.cleanup_session()
+        folder.cleanup()
+    return lambda: interpreter.run(_SNIPPET), end
 
 def _smolagents() -> tuple[Callable[[], Any], Callable[[], Any]]:
     from smolagents.local_python_executor import LocalPythonExecutor # type: ignore[import-not-found]
@@ -147,11 +150,18 @@ def _smolagents() -> tuple[Callable[[], Any], Callable[[], Any]]:
     executor.send_tools({'print': print})
     return lambda: executor(_SNIPPET), lambda: None
 
+def _inspect() -> tuple[Callable[[], Any], Callable[[], Any]]:
+    import asyncio
+    from inspect_ai.util._sandbox.local import LocalSandboxEnvironment # type: ignore[import-not-found]
+    sandbox = LocalSandboxEnvironment()
+    return lambda: asyncio.run(sandbox.exec([sys.executable, '-c', _SNIPPET])), lambda: None
+
 # %% ../../nbs/40_bench.sandbox.ipynb #cell-17
 _PEERS: dict[str, tuple[str, Callable[[], tuple[Callable[[], Any], Callable[[], Any]]], str]] = {
     'jupyter kernel, warm cell': ('jupyter_client', _jupyter, 'sees all files and the network; state stays'),
     "AIDE's interpreter": ('aide', _aide, 'sees all files and the network; daemons survive'),
-    'smolagents local executor': ('smolagents', _smolagents, 'a subset of Python, in this process')}
+    'smolagents local executor': ('smolagents', _smolagents, 'a subset of Python, in this process'),
+    'inspect-ai, local sandbox': ('inspect_ai', _inspect, 'a fresh process; sees all files and the network')}
 
 # %% ../../nbs/40_bench.sandbox.ipynb #cell-18
 def measure_peers(
@@ -165,7 +175,8 @@ def measure_peers(
     ends: list[Callable[[], Any]] = []
     for name, (package, start, note) in _PEERS.items():
         if importlib.util.find_spec(package) is None: continue
-        ways[name], end = start()
+        try: ways[name], end = start()
+        except ImportError: continue # half installed
         notes[name] = note
         ends.append(end)
     try: timings = take_turns(ways, n)
