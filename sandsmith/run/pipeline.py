@@ -158,7 +158,7 @@ def watch_children(
 # %% ../../nbs/60b_run.pipeline.ipynb #cell-19
 _KERNEL_ENV = dict(HF_HUB_OFFLINE='1', HF_HUB_DISABLE_TELEMETRY='1', DO_NOT_TRACK='1', UNSLOTH_DISABLE_STATISTICS='1',
     HF_HUB_DISABLE_PROGRESS_BARS='1', WANDB_MODE='disabled', TOKENIZERS_PARALLELISM='false', OMP_WAIT_POLICY='PASSIVE',
-    PYDEVD_DISABLE_FILE_VALIDATION='1', TQDM_DISABLE='1', PYTHONWARNINGS='ignore::FutureWarning,ignore::DeprecationWarning')
+    PYDEVD_DISABLE_FILE_VALIDATION='1', PYTHONWARNINGS='ignore::FutureWarning,ignore::DeprecationWarning')
 
 # %% ../../nbs/60b_run.pipeline.ipynb #cell-20
 def _kernel_class(

@@ -102,14 +102,17 @@ def train_stage(
 ) -> dict[str, pl.DataFrame]: # the three records
     "Supervised start and GRPO, with held-out answers at each stage; continues what was interrupted."
     from datasets import disable_progress_bars
+    from IPython.utils.capture import capture_output
     from transformers.utils.logging import disable_progress_bar
+    from sandsmith.chat import prepare_model
     from sandsmith.rl.train import TrainSettings, run_training
     disable_progress_bar()
     disable_progress_bars()
     chosen: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    with capture_output(stdout=False, stderr=False): model = model_dir or prepare_model() # shows a bar of its own when it converts
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', FutureWarning)
-        run = run_training(TrainSettings(**chosen), run_dir/'train', model_dir=model_dir or None)
+        run = run_training(TrainSettings(**chosen), run_dir/'train', model_dir=model)
     frames = training_frames(run.sft_losses, run.steps, run.rollouts, run.heldout)
     for name, df in frames.items(): write_record(df, run_dir, name)
     return frames
