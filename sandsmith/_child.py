@@ -14,7 +14,7 @@ MAX_TEXT = 4096     # characters of an error or of an object's text
 OUT, ERR, RESULT, NOTE, REQUEST, FOLDER, SPARE = range(1, 8)  # file descriptors of a child; the last while it waits
 
 NEWNS, NEWIPC, NEWUSER, NEWPID = 0x20000, 0x08000000, 0x10000000, 0x20000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_PRIVATE = 2, 4, 8, 4096, 0x4000 | 1 << 18
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 0x4000, 0x4000 | 1 << 18
 OPEN_TREE, MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT = range(428, 433)  # the same numbers on every architecture
 AT_EMPTY_PATH, CLOEXEC = 0x1000, os.O_CLOEXEC
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 4, 22, 24, 47, 38, 36
@@ -312,7 +312,7 @@ def isolate(request: dict, config: dict) -> None:
     "Put up every fence of the tier, from the outermost in; none can be taken down again."
     layers = config['layers']
     prctl(PR_SET_DUMPABLE, 1)  # else its own /proc/self is closed to it
-    if 'namespaces' in layers: mount_folders(request)
+    if 'namespaces' in layers: mount_folders(request, config)
     else: os.close(FOLDER)
     with open(request['main'], 'xb') as f: f.write(request['code'])
     os.chmod(request['main'], 0o444)
@@ -335,17 +335,28 @@ def enter_namespaces(config: dict) -> None:
     mount('proc', '/proc', 'proc', MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
 
-def mount_folders(request: dict) -> None:
+def mount_folders(request: dict, config: dict) -> None:
     "Scratch space and the working folder."
-    mount('tmpfs', '/run', 'tmpfs', MS_NOSUID | MS_NODEV, f'mode=0755,size={request["disk"]},nr_inodes={request["n_files"] + 6}')
-    for name, at in (('tmp', '/tmp'), ('shm', '/dev/shm')):
+    n_files = request['n_files'] + 6 + sum(path.count('/') for path in config['in_tmp'])
+    mount('tmpfs', '/run', 'tmpfs', MS_NOSUID | MS_NODEV, f'mode=0755,size={request["disk"]},nr_inodes={n_files}')
+    for name in ('tmp', 'shm'):
         os.mkdir(f'/run/{name}')
         os.chmod(f'/run/{name}', 0o1777)
-        mount(f'/run/{name}', at, None, MS_BIND)
+    for path in config['in_tmp']: show_in_scratch(path, f'/run{path}')
+    mount('/run/tmp', '/tmp', None, MS_BIND | MS_REC)
+    mount('/run/shm', '/dev/shm', None, MS_BIND)
     with open('/run/passwd', 'w') as f: f.write(request['passwd'])
     mount('/run/passwd', '/etc/passwd', None, MS_BIND)
     syscall(MOVE_MOUNT, FOLDER, b'', -100, request['folder'].encode(), 4)
     os.close(FOLDER)
+
+
+def show_in_scratch(path: str, target: str) -> None:
+    "A part of the interpreter that lies below /tmp would be hidden by the job's own."
+    is_dir = os.path.isdir(path)
+    os.makedirs(target if is_dir else os.path.dirname(target), 0o755, exist_ok=True)
+    if not is_dir: open(target, 'x').close()
+    mount(path, target, None, MS_BIND | MS_REC)
 
 
 def set_limits(request: dict, n_processes: int | None) -> None:

@@ -333,7 +333,8 @@ def _config(shell: Shell, preload: str) -> dict[str, Any]: # marshal data
         '/proc/stat', '/sys/devices/system/cpu', *['/proc']*is_bound]
     bpf = compile_filter(is_bound, shell.has_own_user) if 'seccomp' in shell.layers else b''
     return dict(layers=shell.layers, preload=_modules_of(preload), packages=environment()['PYTHONPATH'].split(':'), prefix=sys.prefix,
-        bpf=bpf, readable=readable, sleep=shutil.which('sleep') or '/bin/sleep')
+        bpf=bpf, readable=readable, sleep=shutil.which('sleep') or '/bin/sleep',
+        in_tmp=[p for p in _python_paths() if p.startswith('/tmp/')])
 
 def fresh_command(
     shell: Shell,

@@ -55,7 +55,7 @@ def parse_cell(
     "One value from its text."
     text, kind = cell.strip(), form['kind']
     if kind in ('text', 'items', 'mask', 'boxes'): return parse_string(text, form)
-    try: number = float(text)
+    try: number = float(text) if text.isascii() and '_' not in text else None
     except ValueError: number = None
     if kind in ('label', 'labels'):
         for c in form['classes']:
