@@ -337,7 +337,8 @@ def enter_namespaces(config: dict) -> None:
 
 def mount_folders(request: dict, config: dict) -> None:
     "Scratch space and the working folder."
-    n_files = request['n_files'] + 6 + sum(path.count('/') for path in config['in_tmp'])
+    shown = {'/'.join(parts[:i + 1]) for path in config['in_tmp'] for parts in [path.split('/')] for i in range(2, len(parts))}
+    n_files = request['n_files'] + 6 + len(shown)  # the folders and files that stand for the interpreter's
     mount('tmpfs', '/run', 'tmpfs', MS_NOSUID | MS_NODEV, f'mode=0755,size={request["disk"]},nr_inodes={n_files}')
     for name in ('tmp', 'shm'):
         os.mkdir(f'/run/{name}')
