@@ -83,7 +83,7 @@ def load(config: dict) -> None:
     warnings.filterwarnings('ignore', message='.*multi-threaded.*fork', category=DeprecationWarning)
     sys.path[:] = [p for p in sys.path if p not in config['packages']] + config['packages']
     sys.prefix = sys.exec_prefix = config['prefix']
-    if 'landlock' in config['layers']: config['landlock'] = landlock_calls(config)
+    if 'landlock' in config['layers']: config['landlock'] = landlock_calls()
     tempfile.tempdir = '/tmp'  # nothing is writable here, and some packages ask while they are imported
     for name in config['preload']:
         try: importlib.import_module(name)
@@ -394,7 +394,7 @@ def drop_capabilities() -> None:
     checked(libc.capset(struct.pack('Ii', 0x20080522, 0), bytes(24)), 'capset')
 
 
-def landlock_calls(config: dict) -> dict:
+def landlock_calls() -> dict:
     "The kernel's calls, and the rights that it knows."
     import py_landlock as ll
     from py_landlock.abi import get_supported_fs, get_supported_net, get_supported_scope

@@ -19,7 +19,6 @@ from .core import SandboxError
 
 # %% ../nbs/00a_zygote.ipynb #cell-6
 Tier = Literal['A', 'B', 'C', 'none']
-_ORDER: tuple[Tier, ...] = ('A', 'B', 'C', 'none')
 SIGNAL_ABI = 6 # of Landlock, from which on a job cannot signal processes outside
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
+import psutil
 from ..core import Limits, SandboxError
 from ..sandbox import call_tool, get_pool, run
 from ..zygote import PRELOADS, Pool, fresh_command, environment
@@ -189,18 +190,8 @@ def _traces() -> dict[str, int]: # what could pile up
     time.sleep(.2) # a zygote makes the next job's process 1 after it has answered
     mounts, memory = Path('/proc/self/mounts').read_text().count('\n'), Path('/proc/self/statm').read_text().split()[1]
     return {'descriptors': len(os.listdir('/proc/self/fd')), 'mounts': mounts, 'memory_mb': int(memory)*os.sysconf('SC_PAGESIZE') >> 20,
-            'folders': len(list(Path(tempfile.gettempdir()).glob('sandsmith-*'))), 'processes': len(_descendants(os.getpid()))}
-
-def _descendants(pid: int) -> list[int]:
-    parents = {}
-    for path in Path('/proc').glob('[0-9]*/stat'):
-        try: parents[int(path.parent.name)] = int(path.read_text().rpartition(')')[2].split()[1])
-        except OSError: continue
-    found, front = [], [pid]
-    while front:
-        front = [child for child, parent in parents.items() if parent in front]
-        found += front
-    return found
+            'folders': len(list(Path(tempfile.gettempdir()).glob('sandsmith-*'))),
+            'processes': len(psutil.Process().children(recursive=True))}
 
 def soak(
     n: int, # jobs

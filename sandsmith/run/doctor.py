@@ -58,8 +58,8 @@ def machine_findings() -> list[Finding]:
     return [
         Finding(part='python', found=platform.python_version(), is_ok=(3, 11) <= sys.version_info[:2] <= (3, 13), is_needed=True,
             note='3.11 to 3.13; 3.11 is the tested one'),
-        Finding(part='cores', found=str(n_cores), is_ok=n_cores >= 2, is_needed=False, note='the main job takes about 15 minutes on 2'),
-        Finding(part='memory', found=f'{memory_gb:.1f} GiB', is_ok=memory_gb >= 6, is_needed=True, note='the main job uses up to 6 GiB'),
+        Finding(part='cores', found=str(n_cores), is_ok=n_cores >= 2, is_needed=False, note='the main job takes about 11 minutes on 2'),
+        Finding(part='memory', found=f'{memory_gb:.1f} GiB', is_ok=memory_gb >= 6, is_needed=True, note='the main job uses up to 4 GiB'),
         Finding(part='disk', found=f'{disk_gb:.1f} GiB free', is_ok=disk_gb >= 2, is_needed=True, note='for reports/ and the cache: 2 GiB'),
         cache]
 
