@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['app', 'JSON', 'sand', 'TASK', 'CORPUS', 'smith', 'main', 'run', 'doctor', 'sand_generate', 'sand_verify', 'sand_show',
-           'sand_grade', 'sand_stats', 'sand_seeds', 'tasks', 'check', 'grade', 'score']
+           'sand_grade', 'sand_stats', 'sand_seeds', 'sand_export', 'tasks', 'check', 'grade', 'score']
 
 # %% ../../nbs/61_run.cli.ipynb #cell-3
 import difflib, json, re, shlex, signal, sys
@@ -265,7 +265,23 @@ def sand_seeds(
     for name, problem in found.problems.items(): print(f'{name}: not read: {problem}')
     print(f'{len(found.cards)} cards, {len(found.problems)} not read' + (f', written to {out}' if out else ''))
 
-# %% ../../nbs/61_run.cli.ipynb #cell-22
+# %% ../../nbs/61_run.cli.ipynb #cell-21
+@sand.command('export')
+def sand_export(
+    folder: Annotated[Path, typer.Argument(metavar='DIR', exists=True, file_okay=False, help='A task folder or a corpus.')],
+    to: Annotated[str, typer.Option(help='mle-bench, mle-dojo or release (the layout of the paper\'s authors).')],
+    out: Annotated[Path, typer.Option(help='Folder of the export, outside of any checkout.')],
+    as_json: JSON = False,
+) -> None:
+    "Write tasks for the graders and agents of others; answers stay apart from what their agents see."
+    from sandsmith.sand.export import export_tasks, find_tasks, next_steps
+    exported = export_tasks(find_tasks(folder), out, to=to) # type: ignore[arg-type]
+    public = {name: str(exported.public_dir(name)) for name in exported.task_ids}
+    if as_json: return _print_json({'to': to, 'public': public, 'next': next_steps(exported)})
+    for path in public.values(): print(path)
+    print(f'{len(public)} exported; agents may see the folders above. Next: {next_steps(exported)}')
+
+# %% ../../nbs/61_run.cli.ipynb #cell-23
 smith = typer.Typer(help='Tool-writing tasks: rows, verifier, graders.')
 app.add_typer(smith, name='smith')
 
@@ -280,7 +296,7 @@ def tasks(
     from sandsmith.smith.tasks import rows, rows_to_jsonl
     print(rows_to_jsonl(rows(category, band, n, seed)), end='')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-23
+# %% ../../nbs/61_run.cli.ipynb #cell-24
 _FLAGS = ('step1_fail', 'fn_mismatch', 'param_mismatch', 'syntax_error', 'format_ok')
 
 def _responses(path: Path) -> list[tuple[str, str]]: # (id, response)
@@ -302,7 +318,7 @@ def check(
             print(f'{name}: {found}' + ''.join(f'\n  {reason}' for reason in v.reasons))
     if any(v.step1_fail for _, v in verdicts): raise typer.Exit(1)
 
-# %% ../../nbs/61_run.cli.ipynb #cell-24
+# %% ../../nbs/61_run.cli.ipynb #cell-25
 @smith.command()
 def grade(
     rows: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help='JSON lines as `smith tasks` prints them.')],
@@ -320,7 +336,7 @@ def grade(
     else:
         for name, score, why in marks: print(f'{name}: {score:g} {why}')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-25
+# %% ../../nbs/61_run.cli.ipynb #cell-26
 @smith.command()
 def score(
     response: Annotated[Path, typer.Argument(metavar='RESPONSE', exists=True, dir_okay=False, help='A build response.')],
