@@ -1,10 +1,10 @@
 "Rules of the structural verifier beyond the handed cases, and text that no model should write."
-import json
+import ast, json
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from sandsmith.smith.tool import parse_response, verify
+from sandsmith.smith.tool import _compile, _find_function, _read_signature, parse_response, verify
 
 _INT, _NUM, _STR = {'type': 'integer'}, {'type': 'number'}, {'type': 'string'}
 _OK = 'def inc(n: int):\n    return n + 1'
@@ -130,3 +130,20 @@ def test_any_text_has_a_verdict_that_agrees_with_python(text):
         except (SyntaxError, ValueError): compiles = False
         assert verdict.syntax_error != compiles
     if verdict.tool: assert compiles and f'def {verdict.tool.name}' in verdict.tool.code
+
+
+_HEADS = st.sampled_from([_OK, 'def inc(n):', 'def inc (', '    n: list[int] = 1, # note', ') -> int:', '    return n', 'inc = 3', '    inc = inc(n)', 'x = inc (n)', "x = '''", "'''", '@inc', 'class inc(object):',
+    'import inc', 'import math', 'if 0:', '    def inc(n, m): return n', 'def  inc(n): return n', 'def inc\\', '(n): return n', 'for inc in []: pass', 'x = lambda inc: 1', 'def inc(n): # :', 'def xinc(n): return n',
+    'async def inc(n): pass', '    "inc"', 'inc(1)', '\f', 'é = 1', 'def inc(n, *, m={1: 2}): return n', 'type inc = int', 'def inc[T](n): return n'])
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(_HEADS, max_size=7).map('\n'.join))
+def test_a_signature_read_alone_is_the_one_of_the_whole_tree(code):
+    module, why = _compile(code)
+    if why: return
+    alone = _read_signature(code, module, 'inc')
+    if alone: assert ast.dump(alone.args) == ast.dump(_find_function(ast.parse(code), 'inc')[0].args)
+
+
+@pytest.mark.parametrize('code', [_OK, 'def inc(\n    n: int = 1,\n) -> dict[str, int]:\n    return inc(n - 1) if n else {}', 'import math\n\ndef inc(n): # one: two\n    return math.inc(n)'])
+def test_a_plain_tool_needs_no_tree(code): assert _read_signature(code, _compile(code)[0], 'inc')

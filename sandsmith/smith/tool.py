@@ -7,9 +7,10 @@ __all__ = ['Tool', 'ToolVerdict', 'ResponseBlocks', 'parse_response', 'read_sche
 
 # %% ../../nbs/21_smith.tool.ipynb #cell-3
 import ast, json, re, symtable, warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from types import CodeType
+from typing import Any, Literal, TypeVar
 
 # %% ../../nbs/21_smith.tool.ipynb #cell-6
 Interface = Literal['typed', 'solve_question']
@@ -135,20 +136,26 @@ def read_schema(
     return (None, problem) if problem else (tool, '')
 
 # %% ../../nbs/21_smith.tool.ipynb #cell-17
-def _parse_code(
-    code: str, # Python source
-) -> tuple[ast.Module | None, str]: # the syntax tree, or None and why
-    "Parse and compile, never execute; too deep or too odd for the parser counts as a syntax error."
+_T = TypeVar('_T')
+
+def _attempt(
+    read: Callable[[], _T], # parses or compiles source text
+) -> tuple[_T | None, str]: # what it found, or None and why not
+    "Never raises: too deep or too odd for the parser counts as a syntax error."
     try:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
-            tree = ast.parse(code)
-            if len(code) << code.count('finally') > 2_000_000: symtable.symtable(code, '<tool>', 'exec')
-            else: compile(tree, '<tool>', 'exec', dont_inherit=True)
-        return tree, ''
+            return read(), ''
     except SyntaxError as e: return None, f'syntax error in line {e.lineno}: {e.msg}'
     except (RecursionError, MemoryError): return None, 'syntax error: nested too deeply to parse'
     except ValueError: return None, 'syntax error: a character that Python source cannot hold'
+
+def _compile(
+    code: str, # Python source
+) -> tuple[CodeType | None, str]: # None and why it does not compile; None and '' when compiling could take too long
+    "Compile, never execute."
+    if len(code) << code.count('finally') > 2_000_000: return None, _attempt(lambda: symtable.symtable(code, '<tool>', 'exec'))[1]
+    return _attempt(lambda: compile(code, '<tool>', 'exec', dont_inherit=True))
 
 # %% ../../nbs/21_smith.tool.ipynb #cell-19
 def _bound_names(
@@ -189,12 +196,47 @@ def _find_function(
     return None, f'{name!r} is bound in line {last.lineno}, but not by a plain top-level def'
 
 # %% ../../nbs/21_smith.tool.ipynb #cell-22
+_NAME_CHARS = frozenset('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_')
+
+def _find_only_def(
+    code: str, # ASCII
+    name: str, # an identifier
+) -> int: # where its one line `def name(` starts; -1 when the text may bind the name in another way
+    "A place by the text alone."
+    found, end = -1, 0
+    while (at := code.find(name, end)) >= 0:
+        before, end = code[max(0, at - 80):at], at + len(name)
+        if before[-1:] in _NAME_CHARS or code[end:end + 1] in _NAME_CHARS: continue # part of a longer name
+        word = before.rstrip()
+        if code[end:end + 80].lstrip(' \t')[:1] != '(' or (not word and len(before) == 80): return -1
+        if not word.endswith(('def', 'class')): continue # a call
+        if found >= 0 or before[-5:] not in ('\ndef ', 'def '): return -1
+        found = at - 4
+    return found
+
+def _read_signature(
+    code: str, # Python source
+    module: CodeType, # compiled from it
+    name: str, # as the schema has it
+) -> ast.FunctionDef | None: # signature without body; None = this cannot be told without the whole tree
+    "The `def` of a name that nothing else in the text can bind."
+    if not (code.isascii() and name.isidentifier()) or '\\\n' in code: return None
+    start = _find_only_def(code, name)
+    line = code.count('\n', 0, max(start, 0)) + 1
+    is_code = any(isinstance(c, CodeType) and c.co_name == name and c.co_firstlineno == line for c in module.co_consts)
+    if start < 0 or not is_code: return None
+    lines = code[start:].split('\n', 8)[:8]
+    heads = ('\n'.join(lines[:n + 1]) + '\n pass' for n, text in enumerate(lines) if ':' in text)
+    tree = next((tree for head in heads if (tree := _attempt(lambda: ast.parse(head))[0])), None)
+    return tree.body[0] if tree and isinstance(tree.body[0], ast.FunctionDef) else None
+
+# %% ../../nbs/21_smith.tool.ipynb #cell-25
 _ANNOTATIONS = {
     'int': 'integer number boolean', 'float': 'integer number boolean', 'bool': 'boolean integer', 'str': 'string', 'bytes': 'string',
     'list': 'array', 'tuple': 'array', 'set': 'array', 'frozenset': 'array', 'sequence': 'array string', 'iterable': 'array string',
     'collection': 'array string', 'dict': 'object', 'mapping': 'object', 'none': 'null', 'nonetype': 'null'}
 
-# %% ../../nbs/21_smith.tool.ipynb #cell-23
+# %% ../../nbs/21_smith.tool.ipynb #cell-26
 def _annotation_types(
     node: ast.expr | None, # an annotation
     depth: int = 0,
@@ -226,7 +268,7 @@ def _property_types(schema: dict) -> set[str] | None:
     parts = [_property_types(option) for option in options]
     return set().union(*(part for part in parts if part)) if parts and all(parts) else None
 
-# %% ../../nbs/21_smith.tool.ipynb #cell-24
+# %% ../../nbs/21_smith.tool.ipynb #cell-27
 def _parameter_problems(
     fn: ast.FunctionDef,
     parameters: dict, # the schema's parameters, sound
@@ -253,7 +295,7 @@ def _parameter_problems(
             problems.append(f'property {name!r} is {"/".join(sorted(given))}, but the code takes {"/".join(sorted(wanted))}')
     return problems
 
-# %% ../../nbs/21_smith.tool.ipynb #cell-27
+# %% ../../nbs/21_smith.tool.ipynb #cell-30
 def verify(
     text: str | bytes, # the assistant's message; bytes are read as UTF-8
     *, interface: Interface = 'typed', # 'solve_question': the tool must be `solve(question)`, as App. D.1 has it
@@ -265,19 +307,23 @@ def verify(
     blocks = ResponseBlocks(python=(), json=()) if too_long else parse_response(text)
     reasons = [f'expected at most {_MAX_CHARS} characters, got {len(text)}'] if too_long else [
         f'no closed ```{label} block' for label in ('python', 'json') if not getattr(blocks, label)]
-    tree, syntax_why = _parse_code(blocks.python[0]) if blocks.python else (None, '')
+    code = blocks.python[0] if blocks.python else ''
+    module, syntax_why = _compile(code)
     schema, schema_why = read_schema(blocks.json[0]) if blocks.json else (None, '')
+    fn, fn_why, problems, tool, name = None, '', list[str](), None, schema['function']['name'] if schema else ''
+    if blocks.python and schema and not syntax_why:
+        fn = _read_signature(code, module, name) if module else None
+        if not fn:
+            tree, syntax_why = _attempt(lambda: ast.parse(code))
+            if tree: fn, fn_why = _find_function(tree, name)
     reasons += [why for why in (syntax_why, schema_why) if why]
-    fn_why, problems, tool = '', [], None
-    if tree and schema:
-        name = schema['function']['name']
-        fn, fn_why = _find_function(tree, name)
+    if blocks.python and schema and not syntax_why:
         problems = _parameter_problems(fn, schema['function']['parameters']) if fn else []
         if interface == 'solve_question':
             if name != 'solve': fn_why = f"the function must be called 'solve', not {name!r}"
             elif list(schema['function']['parameters']['properties']) != ['question']: problems.append("solve must take 'question' alone")
         reasons += [*([fn_why] if fn_why else []), *problems]
-        if not reasons: tool = Tool(name=name, code=blocks.python[0], schema=schema)
+        if not reasons: tool = Tool(name=name, code=code, schema=schema)
     extra = [f'{len(found)} {label} blocks: the first is used' for label in ('python', 'json') if len(found := getattr(blocks, label)) > 1]
     if blocks.has_text and not allow_text: extra.append('text beside the two blocks')
     return ToolVerdict(step1_fail=tool is None, fn_mismatch=bool(fn_why), param_mismatch=bool(problems), syntax_error=bool(syntax_why),
