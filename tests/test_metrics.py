@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
+from scipy.spatial.distance import directed_hausdorff
 from scipy.special import rel_entr
 from sklearn import metrics as sk
 
@@ -176,6 +177,20 @@ def slow_ap(t, p, threshold):
     return np.mean(areas)
 
 
+def slow_nearness(a, b):
+    "A row of UW-Madison's mix, in two dimensions, by scipy's own Hausdorff distance."
+    if not a.any() or not b.any(): return float(a.any() == b.any())
+    far = max(directed_hausdorff(np.argwhere(u), np.argwhere(v))[0] for u, v in ((a, b), (b, a)))
+    return .4*sk.f1_score(a.ravel(), b.ravel()) + .6*(1 - far/np.hypot(32, 32))
+
+
+def slow_f2(t, p, threshold):
+    if not t and not p: return 1.0
+    hits = [hit for _, _, hit in match(t, p, threshold)]
+    precision, recall = sum(hits)/max(len(hits), 1), sum(hits)/max(len(cells_of(t)), 1)
+    return 5*precision*recall/(4*precision + recall) if sum(hits) else 0.0
+
+
 def one_by_one(f): return lambda t, p: np.mean([f(a, b) for a, b in zip(t.T, p.T)])
 
 
@@ -240,6 +255,8 @@ LIBRARY = {
     'mask_iou': lambda t, p: np.mean([overlap(a, b) for a, b in arrays_of(t, p)]),
     'iou_precision': lambda t, p: np.mean([v > c/100 for v in [overlap(a, b) for a, b in arrays_of(t, p)] for c in range(50, 100, 5)]),
     'map_50': lambda t, p: slow_ap(t, p, .5), 'map_50_95': lambda t, p: np.mean([slow_ap(t, p, c/100) for c in range(50, 100, 5)]),
+    'dice_hausdorff': lambda t, p: np.mean([slow_nearness(read_runs(a, (32, 32)), read_runs(b, (32, 32))) for a, b in zip(t, p)]),
+    'f2_50_95': lambda t, p: np.mean([slow_f2(a, b, c/100) for a, b in zip(t, p) for c in range(50, 100, 5)]),
     'f1_50': lambda t, p: 2*sum(h for a, b in zip(t, p) for _, _, h in match(a, b, .5))/sum(len(cells_of(a)) + len(cells_of(b)) for a, b in zip(t, p)),
 }
 
@@ -332,6 +349,13 @@ def test_empty_answers():
     assert get_metric('f1_50').fn(['a 1 0 0 4 4'], ['']) == 0 and get_metric('map_50').fn(['a 1 0 0 4 4'], ['']) == 0
     assert get_metric('mean_f1').fn(np.array([[0, 0]]), np.array([[0, 0]])) == 1
     assert get_metric('map_at_5').fn(['', 'a'], ['', 'b']) == .5
+
+
+def test_distances_run_in_both_directions_of_a_picture():
+    rng = np.random.default_rng(4)
+    pairs = [[rng.random((32, 32)) < share for share in shares] for shares in ((.01, .02), (.3, .002), (.5, .5), (0, .1), (0, 0))]
+    found = get_metric('dice_hausdorff').fn(*([write_runs(m) for m in side] for side in zip(*pairs)))
+    assert found == pytest.approx(np.mean([slow_nearness(a, b) for a, b in pairs]), abs=1e-12)
 
 
 def test_ties_win_nothing_by_their_order():
