@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['rmsle', 'medae', 'mape', 'rmspe', 'smape', 'pinball_90', 'pearson', 'kendall', 'gini', 'mcrmse', 'mean_column_mae',
            'mean_column_rmsle', 'column_spearman', 'angular_error', 'haversine', 'laplace_log_likelihood', 'crps',
-           'wmae', 'c_index', 'ndcg_at_5', 'query_map', 'mrr', 'group_log_mae', 'bias_auc']
+           'wmae', 'weighted_rmsle', 'c_index', 'ndcg_at_5', 'query_map', 'mrr', 'group_log_mae', 'bias_auc']
 
 # %% ../../nbs/10a_sand.metrics_numbers.ipynb #cell-3
 from typing import Any
@@ -233,6 +233,15 @@ def wmae(
     t, w = np.asarray(y_true, float).T
     return float((w*np.abs(t - np.asarray(y_pred, float))).sum()/w.sum())
 
+def weighted_rmsle(
+    y_true: Any, # number ≥ 0 and weight ≥ 0, shape (n, 2)
+    y_pred: Any, # numbers, shape (n,); negative ones count as 0
+) -> float: # ≥ 0
+    "Weighted root mean squared error of log(1 + y)."
+    import numpy as np
+    (t, w), p = np.asarray(y_true, float).T, np.maximum(np.asarray(y_pred, float), 0)
+    return float(np.sqrt((w*(np.log1p(p) - np.log1p(t))**2).sum()/w.sum()))
+
 def c_index(
     y_true: Any, # time and event (1) or end of the watch (0), shape (n, 2)
     y_pred: Any, # risk, higher = sooner, shape (n,)
@@ -249,6 +258,8 @@ def c_index(
 
 register_metric(wmae, 'weighted', 'min', None, 'Weighted mean absolute error', r'\frac{\sum_i w_i |\hat y_i - y_i|}{\sum_i w_i}',
                 aliases=('WMAE',))
+register_metric(weighted_rmsle, 'weighted', 'min', None, 'Weighted root mean squared logarithmic error',
+                r'\sqrt{\frac{\sum_i w_i (\ln(1 + \hat y_i) - \ln(1 + y_i))^2}{\sum_i w_i}}', aliases=('NWRMSLE',))
 register_metric(c_index, 'risk', 'max', 0.5, 'Concordance index',
                 r'P(\hat r_i > \hat r_j \mid t_i < t_j, e_i = 1) + \tfrac12 P(\hat r_i = \hat r_j \mid t_i < t_j, e_i = 1)',
                 aliases=('C-Index', 'Harrell C'), min_rows=2)

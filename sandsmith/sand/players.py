@@ -63,9 +63,15 @@ write([guess]*len(ids))
 
 # %% ../../nbs/19_sand.players.ipynb #cell-8
 _FILES = '''
-def pixels(names):
+def picture(name):
     from PIL import Image
-    return np.array([np.asarray(Image.open(f'data/{name}').convert('L').resize((12, 12)), float).ravel()/255 for name in names])
+    with Image.open(f'data/{name}') as file: grey = file.convert('L')
+    g = np.asarray(grey, float)/255
+    g, (h, w), size = g - np.median(g), g.shape, g.std() + 1e-6
+    apart = [(g[d:, max(e, 0):w + min(e, 0)] - g[:h - d, max(-e, 0):w - max(e, 0)]).std()/size
+             for d, e in ((0, 1), (1, 0), (1, 1), (1, -1), (0, 2), (2, 0), (2, 2), (2, -2), (0, 4), (4, 0))]
+    beyond = [share for cut in (.1, .2) for share in ((g > cut).mean(), (g < -cut).mean())]
+    return [*np.asarray(grey.resize((12, 12)), float).ravel()/255, *apart, *beyond, size]
 
 def sound(names):
     waves = np.array([np.frombuffer(Path(f'data/{name}').read_bytes()[44:], '<i2') for name in names], float)
@@ -95,7 +101,7 @@ def number(cells):
     return np.where(np.isnan(values), np.nanmedian(values), values)[:, None]
 
 def encode(a, b):
-    if a[0].endswith('.png'): return pixels(a), pixels(b)
+    if a[0].endswith('.png'): return tuple(np.array([picture(name) for name in cells]) for cells in (a, b))
     if a[0].endswith('.wav'): return sound(a), sound(b)
     if a[0].endswith('.json'): return tuple(np.array([graph(name) for name in cells]) for cells in (a, b))
     try: return number(a), number(b)
@@ -106,12 +112,40 @@ def encode(a, b):
     words = TfidfVectorizer(ngram_range=(1, 2), max_features=400, sublinear_tf=True)
     return words.fit_transform(a).toarray()*5, words.transform(b).toarray()*5
 
+def overlap(rows):
+    words = [[set(re.findall(r'\\w+', text.lower())) for text in rows[name]] for name in texts]
+    return np.array([[len(a & b)/max(1, len(a | b))] for a, b in zip(*words)])
+
 blocks = [encode(train[name], test[name]) for name in train]
+texts = [name for name in train if ' ' in train[name][0] and len(set(train[name])) >= len(ids)/8]
+if len(texts) == 2: blocks.append((overlap(train), overlap(test)))
 X, Z = (np.hstack([block[i] for block in blocks]) for i in (0, 1))
 X, Z = ((V - X.mean(axis=0))/np.maximum(X.std(axis=0), .2) for V in (X, Z))
 '''
 
 # %% ../../nbs/19_sand.players.ipynb #cell-10
+_EXTRACT = '''
+def sentences(text): return [s.strip() for s in text.split('.') if s.strip()]
+
+def extract(train_texts, test_texts, answers):
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    pieces = [(s, i/len(found), answer.lower() in s.lower()) for text, answer in zip(train_texts, answers)
+              for found in [sentences(text)] for i, s in enumerate(found)]
+    words = TfidfVectorizer(max_features=300).fit([s for s, *_ in pieces])
+    def encode(texts, places): return np.column_stack([words.transform(texts).toarray()*3, places, np.square(places)])
+    model = LogisticRegression(max_iter=500) if PLAYER == 'linear' else RandomForestClassifier(200, min_samples_leaf=2, random_state=0)
+    model.fit(encode([s for s, *_ in pieces], [p for _, p, _ in pieces]), [hit for *_, hit in pieces])
+    chosen = []
+    for text in test_texts:
+        found = sentences(text) or ['?']
+        odds = model.predict_proba(encode(found, [i/len(found) for i in range(len(found))]))[:, -1]
+        chosen.append(found[int(odds.argmax())])
+    return [s.lower() for s in chosen] if all(a == a.lower() for a in answers) else chosen
+'''
+
+# %% ../../nbs/19_sand.players.ipynb #cell-11
 _FIT = '''
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -121,9 +155,11 @@ def predict(cells, how):
     forest = dict(n_estimators=200, min_samples_leaf=2, random_state=0)
     if how == 'number': return (Ridge(5.0) if PLAYER == 'linear' else RandomForestRegressor(**forest)).fit(X, cells).predict(Z)
     model = (LogisticRegression(C=.3, max_iter=500) if PLAYER == 'linear' else RandomForestClassifier(**forest)).fit(X, cells)
-    return model.predict_proba(Z)[:, 1].clip(.02, .98) if how == 'chance' else model.predict(Z)
+    return .8*model.predict_proba(Z)[:, 1] + .2*np.mean(cells) if how == 'chance' else model.predict(Z)
 
-if is_string:
+is_inside = kind == 'text' and len(texts) == 1 and np.mean([a.lower() in t.lower() for t, a in zip(train[texts[0]], y[0])]) > .5
+if is_inside: predictions = extract(train[texts[0]], test[texts[0]], y[0])
+elif is_string:
     from sklearn.neighbors import NearestNeighbors
     near = NearestNeighbors(n_neighbors=1 if PLAYER == 'linear' else 9).fit(X).kneighbors(Z)[1]
     said = [Counter((' '.join(y[0][j] for j in row)).split() if kind == 'items' else [y[0][j] for j in row]) for row in near]
@@ -142,7 +178,7 @@ else:
 write(predictions)
 '''
 
-# %% ../../nbs/19_sand.players.ipynb #cell-11
+# %% ../../nbs/19_sand.players.ipynb #cell-12
 def player_names() -> list[str]: # weakest first
     "The scripted policies."
     return ['constant', 'linear', 'forest', 'insider']
@@ -154,13 +190,13 @@ def player_code(
     "What the player runs."
     if name not in player_names(): raise PolicyError(f'expected a scripted policy of {player_names()}, got {name!r}')
     kinds = {known: get_metric(known).kind for known in metric_names()}
-    does = _CONSTANT if name == 'constant' else _FILES + _FEATURES + _FIT
+    does = _CONSTANT if name == 'constant' else _FILES + _FEATURES + _EXTRACT + _FIT
     if name != 'insider': return f'PLAYER, KINDS = {name!r}, {kinds}\n{_READ}{does}'
     if task is None: raise PolicyError('scripted policy insider: expected a task whose private script it may run, got None')
     start = 'from __future__ import annotations\n'
     return load_insider(task.dir).replace(start, f"{start}import sys\nsys.argv = ['insider.py', '--data', 'data']\n", 1)
 
-# %% ../../nbs/19_sand.players.ipynb #cell-14
+# %% ../../nbs/19_sand.players.ipynb #cell-15
 _THOUGHTS = ('I run the {name} script on the training rows; it writes the submission.', 'I look at what it scores.', 'I hand it in.')
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['Kind', 'Profile', 'DatasetStats', 'TargetInfo', 'TaskDNA', 'SeedCard', 'parse_cards', 'load_seeds', 'kind_of',
-           'metric_sort', 'carriers', 'Scenario', 'draw_scenarios', 'Mutation', 'spec_mutations', 'mutation_menu',
-           'mix_shares', 'Plan', 'plan_task', 'spec_schema']
+           'registry_metric', 'metrics_near', 'carriers', 'Scenario', 'draw_scenarios', 'Mutation', 'spec_mutations',
+           'mutation_menu', 'mix_shares', 'Plan', 'plan_task', 'spec_schema']
 
 # %% ../../nbs/11b_sand.strategist.ipynb #cell-3
 import json
@@ -81,9 +81,9 @@ def load_seeds() -> dict[str, SeedCard]: # by id
 
 # %% ../../nbs/11b_sand.strategist.ipynb #cell-10
 _KINDS = {'binary': 'classification', 'multiclass': 'classification', 'ordinal': 'classification', 'multilabel': 'classification'}
-_SORTS = {'roc_auc': 'probability', 'mean_column_auc': 'probability', 'log_loss': 'probability', 'weighted_auc': 'probability',
-          'subgroup_bias_auc': 'probability', 'kl_divergence': 'probability', 'weighted_log_loss': 'probability',
-          'top1_error': 'label', 'mcc': 'label', 'micro_f1': 'label', 'mean_f1': 'label', 'probabilistic_f1': 'probability'}
+_OURS = {'top1_error': 'error_rate', 'subgroup_bias_auc': 'bias_auc', 'kendall_tau': 'order_kendall', 'mean_column_spearman': 'column_spearman',
+         'mean_angular_error': 'angular_error', 'haversine_percentiles': 'haversine', 'mean_average_precision': 'map_50_95',
+         'mean_precision_over_iou': 'iou_precision', 'detection_f1': 'f1_50', 'dice_hausdorff': 'dice'}
 
 def kind_of(
     family: Family,
@@ -91,19 +91,27 @@ def kind_of(
     "What kind of task a family makes."
     return _KINDS.get(family.task_type, family.task_type if family.task_type in get_args(Kind) else 'regression')
 
-def metric_sort(
-    name: str, # of our registry, or of a seed card
-) -> str: # 'label', 'probability', 'real' or another kind of the registry
-    "What a metric asks for."
-    return get_metric(name).kind if name in metric_names() else _SORTS.get(name, 'real')
+def registry_metric(
+    dna: TaskDNA,
+) -> str: # name in the registry
+    "The metric of our registry that is a DNA's, or comes nearest; log loss of more than two classes is the multi-class one."
+    if dna.metric == 'log_loss' and (dna.target_info.cardinality or 2) > 2: return 'multiclass_log_loss'
+    return dna.metric if dna.metric in metric_names() else _OURS.get(dna.metric, 'rmse')
+
+def metrics_near(
+    dna: TaskDNA,
+    family: Family,
+) -> list[str]: # the family's metrics that ask for the same kind of prediction; the DNA's own alone if it is one of them
+    "What a family can be scored with to stay near a DNA."
+    own = registry_metric(dna)
+    return [own] if own in family.metrics else [m for m in family.metrics if get_metric(m).kind == get_metric(own).kind]
 
 def carriers(
     dna: TaskDNA,
 ) -> list[str]: # names of families, the nearest in metric first; empty = none can
     "Families that can carry a DNA."
     fit = [f for f in map(get_family, family_names(modality=dna.modality)) if kind_of(f) == dna.task_type]
-    def distance(f: Family) -> tuple[bool, bool]:
-        return dna.metric not in f.metrics, metric_sort(dna.metric) != metric_sort(f.metrics[0])
+    def distance(f: Family) -> tuple[bool, bool]: return registry_metric(dna) not in f.metrics, not metrics_near(dna, f)
     return [f.name for f in sorted(fit, key=lambda f: (distance(f), f.name))]
 
 # %% ../../nbs/11b_sand.strategist.ipynb #cell-13
@@ -229,8 +237,8 @@ def _plan_balanced(seed: int, index: int, modalities: Sequence[str] | None) -> t
     "Turn first, then a competition to match."
     spec = draw_spec(seed, index, modalities=modalities)
     fit = [c for c in load_seeds().values() if spec.family in carriers(c.dna)]
-    same = [c for c in fit if c.dna.metric == spec.metric]
-    near = [c for c in fit if metric_sort(c.dna.metric) == metric_sort(spec.metric)]
+    same = [c for c in fit if registry_metric(c.dna) == spec.metric]
+    near = [c for c in fit if get_metric(registry_metric(c.dna)).kind == get_metric(spec.metric).kind]
     ids = sorted(c.id for c in same or near or fit)
     seed_id = take_turn(seed, f'cards {spec.family}', ids, index) if ids else ''
     dna = load_seeds()[seed_id].dna if seed_id else _own_dna(get_family(spec.family), spec.metric)
@@ -244,11 +252,12 @@ def _plan_paper(seed: int, index: int, modalities: Sequence[str] | None) -> tupl
     seed_id = take_turn(seed, f'cards {" ".join(cell)}', ids, index)
     dna = load_seeds()[seed_id].dna
     names = carriers(dna)
-    exact = [n for n in names if dna.metric in get_family(n).metrics]
+    exact = [n for n in names if registry_metric(dna) in get_family(n).metrics]
     family = get_family(take_turn(seed, f'families {seed_id}', exact or names, index//len(ids)))
     sector = _place(seed, 'sectors', index, _SECTOR_SHARES, 2**.5 - 1)
     scenarios = draw_scenarios(dna, seed, index, domains=[k for k, d in load_domains().items() if d['sector'] == sector])
-    metric = dna.metric if dna.metric in family.metrics else None
+    near = metrics_near(dna, family)
+    metric = take_turn(seed, f'metrics {seed_id}', near, index) if near else None
     return seed_id, dna, scenarios, write_spec(family, load_domains()[scenarios[0].domain], seed=seed, index=index, metric=metric)
 
 def plan_task(

@@ -211,8 +211,8 @@ def describe_timbre(params: dict[str, Any]) -> dict[str, Any]:
     logic = f"a tone of 150 … 330 Hz with five partials, log amplitudes ± {params['spread']}, a swell, noise; free level"
     return describe_audio(params, f'log amplitudes of the partials 1 … 5 by class: {levels}', logic)
 
-register_family(Family(name='audio.timbre', modality='audio', folder='audio', task_type='multiclass', metrics=('macro_f1', 'accuracy'),
-    sample_params=draw_timbre_params, generate=make_timbre, insider=solve_timbre, describe=describe_timbre, views=audio_views,
+register_family(Family(name='audio.timbre', modality='audio', folder='audio', task_type='multiclass',
+    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'), sample_params=draw_timbre_params, generate=make_timbre, insider=solve_timbre, describe=describe_timbre, views=audio_views,
     pool=('bands linear', 'bands svm', 'bands forest', 'cepstrum linear', 'cepstrum svm', 'cepstrum boosting', 'lags forest', 'lags svm',
           'gram forest', 'summary forest'), sources=(draw_timbre, timbre_terms, *_SOURCES)))
 

@@ -159,7 +159,7 @@ def draw_graph_params(
     if kind == 'binary': target['steepness'] = round(float(rng.uniform(3, 6)), 2)
     if kind == 'regression': target['decimals'] = 2
     params = {**own, 'setting': draw_setting(rng, domain), **words, 'target': target, 'noise': round(float(rng.uniform(.1, .25)), 3),
-              'mutations': draw_mutations(rng, _MENU)}
+              'mutations': draw_mutations(rng, {k: v for k, v in _MENU.items() if (rule, k) != ('bridges', 'rewired_edges')})}
     if rule == 'focus': params['kinds'] = []
     raw = terms(stack_graphs(draw(1500, params, rng), params['kinds']), params) @ np.array(params['weights'])
     return measure_signal(params, raw, rng)
@@ -333,16 +333,23 @@ def draw_bridges(n: int, params: dict, rng: np.random.Generator) -> list: # n gr
                 if is_single > single: edges.append((start + (i + 1) % length, size + 1))
             starts.append((size, k))
             size += k
-        leaves = int(rng.integers(5))
-        edges += [(int(spot), size + i) for i, spot in enumerate(rng.integers(size, size=leaves))]
+        leaves = int(rng.integers(6))
+        tails = rng.random(leaves) < .7
+        edges += [(size + i - 1 if i % 2 and tails[i] else int(spot), size + i) for i, spot in enumerate(rng.integers(size, size=leaves))]
         kinds = rng.integers(3, size=size + leaves).tolist()
         graphs.append({'attribute': 'kind', 'nodes': [params['kinds'][k] for k in kinds], 'edges': edges})
     return graphs
 
-def bridge_terms(stack: dict, params: dict) -> np.ndarray: # (n, 1)
-    "Latent term of `graph.bridges`: bridges with at least three nodes on either side."
-    def count(edge): return sum(min(behind, total - behind) >= 3 for *_, behind, total in find_bridges(edge)[1])
-    return np.array([[count(edge)] for edge in stack['edge']], float)
+def bridge_terms(stack: dict, params: dict) -> np.ndarray: # (n, 2)
+    "Latent terms of `graph.bridges`: bridges with at least three nodes on either side, and those of them between rings."
+    terms = np.zeros((len(stack['edge']), 2))
+    for row, edge in enumerate(stack['edge']):
+        near, bridges = find_bridges(edge)
+        cut = {pair for a, b, *_ in bridges for pair in ((a, b), (b, a))}
+        on_ring = [any((a, b) not in cut for b in near[a]) for a in range(len(edge))]
+        found = [on_ring[a] and on_ring[b] for a, b, behind, total in bridges if min(behind, total - behind) >= 3]
+        terms[row] = len(found), sum(found)
+    return terms
 
 # %% ../../../nbs/12e_sand.families.graph.ipynb #cell-25
 def make_bridges(n: int, params: dict, seed: int, prefix: str) -> dict: # {'columns', 'files', 'target'}
@@ -355,7 +362,7 @@ def solve_bridges(train_columns: dict, train_target: list, test_columns: dict, p
 
 def draw_bridges_params(rng: np.random.Generator, domain: dict[str, Any]) -> dict[str, Any]: # parameters
     "Parameters of `graph.bridges`."
-    return draw_graph_params(rng, domain, 'bridges', 'ordinal', draw_bridges, bridge_terms, {'weights': [1.0], 'file_bytes': 2048})
+    return draw_graph_params(rng, domain, 'bridges', 'ordinal', draw_bridges, bridge_terms, {'weights': [1.0, 0.0], 'file_bytes': 2048})
 
 def describe_bridges(params: dict[str, Any]) -> dict[str, Any]:
     "Words of `graph.bridges`."

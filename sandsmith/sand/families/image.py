@@ -148,8 +148,8 @@ def describe_stripes(params: dict[str, Any]) -> dict[str, Any]:
              f"{params['fine_strength']} times as strong) in any direction; grain {params['grain']}")
     return describe_image(params, rule, logic)
 
-register_family(Family(name='image.stripes', modality='image', folder='images', task_type='multiclass', metrics=('macro_f1', 'accuracy'),
-    sample_params=draw_stripes_params, generate=make_stripes, insider=solve_stripes, describe=describe_stripes,
+register_family(Family(name='image.stripes', modality='image', folder='images', task_type='multiclass',
+    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'), sample_params=draw_stripes_params, generate=make_stripes, insider=solve_stripes, describe=describe_stripes,
     sources=(draw_stripes, stripes_terms, *_SOURCES)))
 
 # %% ../../../nbs/12c_sand.families.image.ipynb #cell-17
@@ -286,4 +286,6 @@ def describe_texture(params: dict[str, Any]) -> dict[str, Any]:
 
 register_family(Family(name='image.texture', modality='image', folder='images', task_type='ordinal', metrics=('qwk',),
     sample_params=draw_texture_params, generate=make_texture, insider=solve_texture, describe=describe_texture,
-    sources=(bands, draw_texture, texture_terms, draw_target, *_SOURCES)))
+    sources=(bands, draw_texture, texture_terms, draw_target, *_SOURCES),
+    pool=('pixels forest', 'coarse linear', 'statistics neighbours', 'statistics tree', 'statistics bayes', 'statistics linear',
+          'statistics svm', 'statistics forest', 'statistics extra_trees', 'statistics boosting')))

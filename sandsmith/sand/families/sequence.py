@@ -118,7 +118,7 @@ def describe_notation(params: dict[str, Any]) -> dict[str, Any]:
             'rule': f"year-month-day, amount in {params['base']} ({worth}); "
                     f"numeric days of {', '.join(params['month_first'])} have the month first"}
 
-register_family(Family(name='sequence.notation', modality='text', task_type='seq2seq', metrics=('normalised_levenshtein', 'exact_match'),
+register_family(Family(name='sequence.notation', modality='text', task_type='seq2seq', metrics=('normalised_levenshtein', 'levenshtein'),
     sample_params=draw_notation, generate=make_notation, insider=solve_notation, describe=describe_notation,
     baselines={'plain reader': _reader(False, False), 'unit reader': _reader(False, True), 'desk reader': _reader(True, False),
                'nearest scrap': _copy_nearest('scrap')}, sources=(read_scrap,)))
@@ -203,8 +203,9 @@ def describe_remark(params: dict[str, Any]) -> dict[str, Any]:
             'rule': f"the last remark that says {params['bad']} and nothing of {params['elsewhere']}; "
                     'without one, the first that says nothing of them'}
 
-register_family(Family(name='sequence.remark', modality='text', task_type='seq2seq', metrics=('word_jaccard', 'normalised_levenshtein'),
-    sample_params=draw_remark, generate=make_remark, insider=solve_remark, describe=describe_remark,
+register_family(Family(name='sequence.remark', modality='text', task_type='seq2seq',
+    metrics=('word_jaccard', 'normalised_levenshtein', 'exact_match'), sample_params=draw_remark, generate=make_remark,
+    insider=solve_remark, describe=describe_remark,
     baselines={'first sentence': _pick_sentence(lambda s, odds: 0), 'last sentence': _pick_sentence(lambda s, odds: -1),
                'likely words': _pick_sentence(lambda s, odds: int(np.argmax([np.mean(o) for o in odds]))),
                'late and likely': _pick_sentence(

@@ -63,10 +63,11 @@ def make_tags(n: int, params: dict, seed: int, prefix: str) -> dict: # {'columns
     return {'columns': write_columns(units, params, rng), 'files': {}, 'target': (tags ^ flipped).astype(int).tolist()}
 
 def solve_tags(train_columns: dict, train_target: list, test_columns: dict, params: dict, load_file: 'Callable[[str], bytes]') -> list:
-    "Insider of `tabular.tags`: a logistic curve of each tag's term, cut at 0.4."
+    "Insider of `tabular.tags`: a logistic curve of each tag's term, cut at 0.4 where tags are asked for."
     X, Z = (standard_signals(read_units(columns, params), params, tags_terms) for columns in (train_columns, test_columns))
     y = np.array([[float(v) for v in row] for row in train_target])
     odds = np.column_stack([fit_logistic(X[:, [k]], y[:, k], Z[:, [k]]) for k in range(3)])
+    if params.get('asked') == 'chances': return (1/(1 + np.exp(-odds))).round(6).tolist()
     return (odds > np.log(.4/.6)).astype(int).tolist()
 
 # %% ../../../nbs/12j_sand.families.structured.ipynb #cell-9
@@ -88,8 +89,8 @@ def describe_tags(params: dict[str, Any]) -> dict[str, Any]:
                       for note, rule, shift in zip(params['target']['truth'], rules, params['shifts']))
     return describe_structured(params, steps)
 
-register_family(Family(name='tabular.tags', modality='tabular', task_type='multilabel', metrics=('micro_f1', 'mean_f1', 'hamming_loss'),
-    sample_params=draw_tags, generate=make_tags, insider=solve_tags, describe=describe_tags, pool=_POOL,
+register_family(Family(name='tabular.tags', modality='tabular', task_type='multilabel',
+    metrics=('micro_f1', 'mean_f1', 'hamming_loss', 'mean_column_auc', 'column_log_loss', 'lwlrap'), sample_params=draw_tags, generate=make_tags, insider=solve_tags, describe=describe_tags, pool=_POOL,
     sources=(tags_terms, fit_logistic, *_SOURCES)))
 
 # %% ../../../nbs/12j_sand.families.structured.ipynb #cell-12

@@ -147,8 +147,8 @@ def describe_rules(params: dict[str, Any]) -> dict[str, Any]:
                           f"else {labels[1]} if {b} is beyond its {params['cut']:.0%} quantile; else {labels[2]}; "
                           f'{labels[0]} and {labels[1]} change places where {c} is in its top 18 %; s = 1 for that class')
 
-register_family(Family(name='tabular.rules', modality='tabular', task_type='multiclass', metrics=('macro_f1', 'accuracy'),
-    sample_params=draw_rules, generate=make_rules, insider=solve_rules, describe=describe_rules, sources=(rules_terms, *_SOURCES)))
+register_family(Family(name='tabular.rules', modality='tabular', task_type='multiclass',
+    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'), sample_params=draw_rules, generate=make_rules, insider=solve_rules, describe=describe_rules, sources=(rules_terms, *_SOURCES)))
 
 # %% ../../../nbs/12g_sand.families.table.ipynb #cell-22
 def levels_terms(units: dict, params: dict) -> np.ndarray: # (n, 3)

@@ -124,8 +124,8 @@ def fit_terms(
     X: np.ndarray, # latent terms of the training rows, (n, T)
     train_target: list, # n values or CSV text
     Z: np.ndarray, # latent terms of the test rows, (m, T)
-    params: dict, # 'target'
-) -> list: # m values, P(class 1), grades or labels
+    params: dict, # 'target'; 'asked' = kind of the predictions, where there is a choice
+) -> list: # m values, P(class 1), grades, labels, or one probability a class
     "Fit the insider's small model on terms and predict."
     target = params['target']
     center, scale = X.mean(axis=0), X.std(axis=0) + 1e-9
@@ -133,10 +133,13 @@ def fit_terms(
     if target['kind'] == 'multiclass':
         y = np.array([str(v) for v in train_target])
         odds = np.column_stack([fit_logistic(X, y == label, Z) for label in target['labels']])
-        return [target['labels'][i] for i in odds.argmax(axis=1)]
+        if params.get('asked') != 'probabilities': return [target['labels'][i] for i in odds.argmax(axis=1)]
+        p = 1/(1 + np.exp(-odds[:, np.argsort(target['labels'])]))
+        return (p/p.sum(axis=1, keepdims=True)).round(6).tolist()
     y = np.array([float(v) for v in train_target])
     if target['kind'] == 'binary':
-        return [round(float(p), 6) for p in 1/(1 + np.exp(-fit_logistic(X, y, Z)))]
+        odds = fit_logistic(X, y, Z)
+        return (odds > 0).astype(int).tolist() if params.get('asked') == 'label' else [round(float(p), 6) for p in 1/(1 + np.exp(-odds))]
     w = np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T @ (y - y.mean()))
     if target['kind'] == 'ordinal':
         shares = [float(np.mean(y <= grade)) for grade in range(len(target['cuts']))]
@@ -349,8 +352,8 @@ def describe_radial(params: dict[str, Any]) -> dict[str, Any]:
     near = '; '.join(f'{label}: {p}' for label, p in zip(params['target']['labels'], params['prototypes']))
     return describe_table(params, f'per class s = −(squared distance of u({names}) to the nearest of its prototypes), {near}')
 
-register_family(Family(name='tabular.radial', modality='tabular', task_type='multiclass', metrics=('macro_f1', 'accuracy'),
-    sample_params=draw_radial, generate=make_radial, insider=solve_radial, describe=describe_radial,
+register_family(Family(name='tabular.radial', modality='tabular', task_type='multiclass',
+    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss', 'macro_auc'), sample_params=draw_radial, generate=make_radial, insider=solve_radial, describe=describe_radial,
     sources=(radial_terms, *_TABLE_SOURCES)))
 
 # %% ../../../nbs/12a_sand.families.tabular.ipynb #cell-36
