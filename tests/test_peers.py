@@ -34,7 +34,7 @@ KINDS = [('tabular.dose', 'rmse'), ('tabular.regime', 'log_loss'), ('tabular.rul
 def checkout(name):
     path = os.environ.get(name)
     if not path: pytest.skip(f'no checkout of this peer: set {name} to one')
-    return Path(path)
+    return Path(path).resolve()
 
 
 def make_task(family, metric, out):
@@ -315,7 +315,7 @@ def test_aide_solves_exported_tasks(endpoint, tmp_path, request):
         # A model named gpt-… would be asked at OpenAI itself; the report asks with an option that only OpenAI knows.
         settings = [f'data_dir={data}', f'desc_file={data/"description.md"}', 'exp_name=run', 'agent.steps=3', 'agent.search.num_drafts=1',
                     'agent.search.debug_prob=1', 'agent.code.model=sand-local', 'agent.feedback.model=sand-local', 'generate_report=false', 'exec.timeout=60']
-        done = subprocess.run([PYTHON, '-c', 'from aide.run import run; run()', *settings], cwd=at, env=env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([PYTHON, '-c', 'from aide.run import run; run()', *settings], cwd=at, env=env, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr[-2000:]
         nodes = json.loads((at/'logs'/'0-run'/'journal.json').read_text())['nodes']
         assert [node['is_buggy'] for node in nodes] == [True, False, False] and nodes[0]['exc_type'] == 'KeyError'
