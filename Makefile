@@ -27,11 +27,11 @@ RUN_STAMP := $(VENV)/.sandsmith-run
 DEV_STAMP := $(VENV)/.sandsmith-dev
 export PIP_PROGRESS_BAR ?= off
 
-.PHONY: run test install dev gpu lab notebooks docs readme study clean help
+.PHONY: run test test-peers install dev gpu lab notebooks docs readme study clean help
 .DEFAULT_GOAL := help
 
 help: ## list these targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
 
 run: $(RUN_STAMP) ## install, then run the main job into reports/
 	@'$(BIN)/sandsmith' run --profile $(PROFILE) $(RUN)
@@ -40,6 +40,12 @@ test: $(DEV_STAMP) ## install what tests need, then run them all
 	@'$(BIN)/ruff' check
 	@'$(BIN)/mypy'
 	@'$(BIN)/python' -m pytest -n auto --dist loadfile
+
+PEERS := $(abspath $(VENV))/peers
+test-peers: $(DEV_STAMP) ## compare with peers: MLE_BENCH_CHECKOUT=…, MLE_DOJO_CHECKOUT=…, SANDMLE_CHECKOUT=…, and AIDE
+	@[ -x '$(PEERS)/bin/python' ] || '$(BIN)/python' -m venv '$(PEERS)'
+	@'$(PEERS)/bin/python' -m pip install -q -r tests/peers.txt && '$(PEERS)/bin/python' -m pip install -q --no-deps 'aideml==0.2.2'
+	@PEERS_PYTHON='$(PEERS)/bin/python' '$(BIN)/python' -m pytest tests/test_peers.py -rs
 
 install: $(RUN_STAMP) ## what `make run` needs
 dev: $(DEV_STAMP) ## what `make test` needs

@@ -18,7 +18,7 @@ from sandsmith.core import RunError, SpecError
 from sandsmith.sand.author import write_task
 from sandsmith.sand.calibrate import calibrate
 from sandsmith.sand.checkout import import_checkout, read_metric
-from sandsmith.sand.export import export_tasks, ladder_board
+from sandsmith.sand.export import export_tasks, ladder_board, score_frames
 from sandsmith.sand.form import write_runs
 from sandsmith.sand.grade import csv_text, grade, load_answers
 from sandsmith.sand.spec import get_family, load_domains, load_task, write_spec
@@ -34,7 +34,7 @@ KINDS = [('tabular.dose', 'rmse'), ('tabular.regime', 'log_loss'), ('tabular.rul
 def checkout(name):
     path = os.environ.get(name)
     if not path: pytest.skip(f'no checkout of this peer: set {name} to one')
-    return Path(path)
+    return Path(path).resolve()
 
 
 def make_task(family, metric, out):
@@ -140,6 +140,26 @@ def test_the_command(task, tmp_path, capsys):
     assert code == 2 and 'corpus.json' in said.err
     code, said = shell('bench', 'peers', task.dir)
     assert code == 2 and '--mle-bench' in said.err
+
+
+def test_spellings_survive_pandas_but_for_leading_zeros(task, tmp_path):
+    "The exported rules see what pandas makes of a file, ours the file."
+    pd, answers = pytest.importorskip('pandas'), load_answers(task.dir)
+    truth = pd.read_csv(task.dir/'private'/'answer.csv')
+    header, first, *rest = (task.public_dir/'sample_submission.csv').read_text().splitlines()
+    same = {'crlf': '\r\n'.join([header, first, *rest]), 'bom': '\n'.join(['\ufeff' + header, first, *rest]),
+            'blank': '\n\n'.join([header, first, *rest]), 'spaces': '\n'.join([header, *(row.replace(',', ' , ') for row in (first, *rest))]),
+            'swapped': '\n'.join(','.join(row.split(',')[::-1]) for row in (header, first, *rest)),
+            'trailing': '\n'.join(row + ',' for row in (header, first, *rest)), 'numbered': '\n'.join([',' + header, *(f'0,{row}' for row in (first, *rest))]),
+            **{cell: '\n'.join([header, f'{first.split(",")[0]},{cell}', *rest]) for cell in
+               ('', 'NA', 'inf', '1e400', '1_0', '0x10', 'True', '1e0', '+1', '-0.0', '1e15', '\u0661', '"a,b"')}}
+    zeros = '\n'.join([header, *(f'0{row}' for row in (first, *rest))])
+    for name, text in {**same, 'zeros': zeros}.items():
+        path = tmp_path/'s.csv'
+        path.write_text(text, newline='', encoding='utf-8')
+        reason, _, score = score_frames(pd.read_csv(path), truth, answers.form, answers.metric.fn)
+        ours, theirs = grade(task.dir, path).score, score if reason == 'ok' else None
+        assert (ours, theirs is None) == (None, False) if name == 'zeros' else ours == theirs, name
 
 
 # HumanRank
@@ -315,7 +335,7 @@ def test_aide_solves_exported_tasks(endpoint, tmp_path, request):
         # A model named gpt-… would be asked at OpenAI itself; the report asks with an option that only OpenAI knows.
         settings = [f'data_dir={data}', f'desc_file={data/"description.md"}', 'exp_name=run', 'agent.steps=3', 'agent.search.num_drafts=1',
                     'agent.search.debug_prob=1', 'agent.code.model=sand-local', 'agent.feedback.model=sand-local', 'generate_report=false', 'exec.timeout=60']
-        done = subprocess.run([PYTHON, '-c', 'from aide.run import run; run()', *settings], cwd=at, env=env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([PYTHON, '-c', 'from aide.run import run; run()', *settings], cwd=at, env=env, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr[-2000:]
         nodes = json.loads((at/'logs'/'0-run'/'journal.json').read_text())['nodes']
         assert [node['is_buggy'] for node in nodes] == [True, False, False] and nodes[0]['exc_type'] == 'KeyError'

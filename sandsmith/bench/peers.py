@@ -94,6 +94,7 @@ def link_competitions(
     for name in exported.task_ids: (made/name).symlink_to((exported.dir/package/'competitions'/name).resolve())
 
 def _run_peer(python: str, args: Sequence[str], at: Path, needs: str, **env: str) -> str: # stdout
+    if os.sep in python: python = os.path.abspath(python) # not resolved: a link is what makes an environment
     where = {**os.environ, 'PYTHONPATH': str(at), 'PYTHONDONTWRITEBYTECODE': '1',
              'PATH': f'{Path(python).parent}{os.pathsep}{os.environ.get("PATH", "")}', **env}
     done = subprocess.run([python, *args], cwd=at, env=where, capture_output=True, text=True)
