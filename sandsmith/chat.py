@@ -184,9 +184,11 @@ class ChatPolicy:
     def name(self) -> str: return f'chat:{self.url}#{self.model}'
 
     def act(self, messages: Sequence[dict[str, Any]], *, tools: Sequence[dict[str, Any]] | None = None,
-            rng: np.random.Generator | None = None) -> dict[str, Any]: # role, content, tool_calls where there are any
+            rng: np.random.Generator | None = None, tool_choice: str | None = None, # 'required' = it must call; None = as the server does
+            ) -> dict[str, Any]: # role, content, tool_calls where there are any
         "The next assistant message; `PolicyError` says what to do when there is none."
         more: dict[str, Any] = {'tools': list(tools)} if tools else {}
+        if tools and tool_choice: more['tool_choice'] = tool_choice
         if rng is not None: more['seed'] = int(rng.integers(2**31))
         return self._complete(list(messages), more)
 

@@ -1,15 +1,17 @@
 "SMITH's parts: the structural verifier, the graders by value, and the questions."
 import json, os, subprocess, sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from sandsmith.core import GradeError, SpecError
+from sandsmith.smith.build import draw_build_rows, share_by_band
 from sandsmith.smith.graders import Row, grade_answer, read_arguments, read_polynomial
 from sandsmith.smith.items import compute_answer, draw_item
 from sandsmith.smith.tasks import (
-    BANDS, CATEGORIES, CATEGORY_ARGS, SEEN, UNSEEN, bind_arguments, check_disjoint, draw_rows, generate_rows, prepare_rows, rows,
+    BANDS, CATEGORIES, CATEGORY_ARGS, SEEN, UNSEEN, bands_of, bind_arguments, check_disjoint, draw_rows, generate_rows, prepare_rows, rows,
     rows_to_jsonl)
 from sandsmith.smith.tool import Tool, parse_response, verify
 
@@ -388,3 +390,47 @@ def test_bind_arguments():
     listed = tool({'type': 'array', 'items': {'type': 'integer'}})
     assert bind_arguments(listed, {'numbers': [4, 6]}) == {'p0': [4, 6]}
     assert bind_arguments(listed, {'numbers': ['4']}) is None and bind_arguments(listed, None) is None
+
+
+# --- middle bands
+
+_MIDDLE = [category for category in CATEGORIES if 'middle' in bands_of(category)]
+
+@pytest.mark.parametrize('category', _MIDDLE)
+def test_a_middle_band_lies_between(category):
+    draw = generate_rows(category, 'middle', 4, 5)
+    assert len(draw.rows) == 4 and all(grade_answer(row, row.answer)[0] == 1.0 and row.band == 'middle' for row in draw.rows)
+    check_disjoint({band: _DRAWS[category, band].rows for band in BANDS} | {'middle': draw.rows})
+    def size(rows): return sum(len(row.question) for row in rows)/len(rows)
+    if category in ('isomorphic_strings', 'polynomial_multiplication', 'knights_knaves', 'ab'):
+        assert size(_DRAWS[category, 'induction'].rows) < size(draw.rows) < size(_DRAWS[category, 'evaluation'].rows)
+
+
+def test_categories_without_a_middle_band_say_so():
+    assert set(SEEN) - set(_MIDDLE) == {'cryptarithm'} and set(_MIDDLE) - set(SEEN) == {'simple_equations', 'ab'}
+    with pytest.raises(SpecError, match='induction or evaluation, got'): rows('cryptarithm', 'middle', 3, 1)
+    with pytest.raises(SpecError, match='or middle'): rows('gcd', 'b3', 3, 1)
+
+
+def test_a_test_set_over_all_bands_begins_with_the_hard_one():
+    wide = draw_build_rows(['gcd', 'cryptarithm'], n=2, seed=1, split='heldout', n_hidden=14, test_bands=('induction', 'middle', 'evaluation'))
+    assert [[(band, sum(r.band == band for r in row.hidden)) for band in dict.fromkeys(r.band for r in row.hidden)] for row in wide] == [
+        [('evaluation', 5), ('middle', 5), ('induction', 4)], [('evaluation', 7), ('induction', 7)]]
+    for row in wide:
+        assert len({r.question for r in row.shown + row.hidden}) == 18
+        assert list(share_by_band(row, [True]*5 + [False]*9)) == list(dict.fromkeys(r.band for r in row.hidden))
+    assert draw_build_rows(['gcd'], n=1, seed=1, split='train') == draw_build_rows(['gcd'], n=1, seed=1, split='train', test_bands=['evaluation'])
+    train, held = ({q.question for r in draw_build_rows(['gcd'], n=9, seed=1, split=s, test_bands=BANDS) for q in r.shown + r.hidden} for s in ('train', 'heldout'))
+    assert not train & held
+    for bands in ((), ('middle',), ('evaluation', 'hard')):
+        with pytest.raises(SpecError, match='test_bands'): draw_build_rows(['gcd'], n=1, seed=1, split='train', test_bands=bands)
+
+
+def test_a_line_separator_inside_a_row_is_no_line_end(tmp_path, monkeypatch):
+    monkeypatch.setenv('SANDSMITH_CACHE', str(tmp_path))
+    odd = generate_rows('gcd', 'induction', 1, 1)
+    odd = replace(odd, rows=(replace(odd.rows[0], question='two\u2028lines\x85 of\x0c one'),))
+    monkeypatch.setattr('sandsmith.smith.tasks.generate_rows', lambda *args: odd)
+    assert draw_rows('gcd', 'induction', 1, 1) == odd
+    monkeypatch.setattr('sandsmith.smith.tasks.generate_rows', lambda *args: pytest.fail('the cache was not read'))
+    assert draw_rows('gcd', 'induction', 1, 1) == odd

@@ -86,3 +86,40 @@ def test_the_build_environment_takes_every_setting():
 def test_faults_cost_marks(old, new, mark):
     good, bad = (rule_marks(verify(text).tool, _ROW) for text in (_GOOD, _GOOD.replace(old, new)))
     assert bad[mark] < good[mark] and bad['overall_quality'] <= good['overall_quality']
+
+
+@pytest.mark.parametrize('code, mark', [
+    ('raise NotImplementedError', 1), ('try: return math.lcm(*numbers)\n    except: pass', 2), ('try: return math.lcm(*numbers)\n    except Exception: pass', 2),
+    ('try: return math.lcm(*numbers)\n    except: return None', 3), ('try: return math.lcm(*numbers)\n    except ValueError: return None', 4), ('return 1', 1)])
+def test_what_a_reviewer_would_mark_down(code, mark):
+    marks = rule_marks(verify(_GOOD.replace('return math.lcm(*numbers)', code)).tool, _ROW)
+    assert marks['code_correctness'] == mark and marks['overall_quality'] <= mark + 1
+    assert marks['schema_code_alignment'] == (2 if mark == 1 else 5) # a schema promises what a stub does not do
+
+
+def test_answers_of_the_examples_in_the_code_are_seen():
+    caesar = draw_build_rows(['caesar_cipher'], n=1, seed=1, split='train')[0]
+    known = max((r.answer for r in caesar.shown), key=len)
+    text = tool_response(reference_tool('lcm')).replace('return math.lcm(*numbers)', f'return {known!r} if numbers else 0')
+    assert len(known) > 3 and rule_marks(verify(text).tool, caesar)['code_correctness'] == 2
+
+
+def test_counterexamples_and_hard_rule_of_the_paper():
+    asked = judge_messages(reference_tool('lcm'), _ROW)[0]['content']
+    for words in ('letter for letter', 'schema_code_alignment and overall_quality are 0', 'find_lcm_of_numbers', 'thin wrapper', 'at most 2', 'code_correctness + 1'): assert words in asked
+    drifted = _GOOD.replace('def find_lcm', 'def find_lcm_of_numbers') # example D: every mark is 0, whoever judges
+    assert set(judge_tool(verify(drifted), _ROW, lambda tool, row: dict.fromkeys(MARKS, 5.)).values()) == {0.}
+    wrapped = _GOOD.replace('return math.lcm(*numbers)', 'return work(numbers)\n\ndef work(xs):\n    import math\n    return math.lcm(*xs)') # example E
+    assert rule_marks(verify(wrapped).tool, _ROW)['code_clarity'] == 2
+
+
+def test_another_rubric_is_what_the_model_reads():
+    policy = Speaker(json.dumps(_FULL))
+    judge_tool(verify(_GOOD), _ROW, chat_judge(policy, rubric='Mark as you like.'))
+    assert 'Mark as you like.' in policy.asked[0][0]['content'] and 'Hard rules' not in policy.asked[0][0]['content']
+
+
+@pytest.mark.parametrize('unit, n', [('-', 900), ('not ', 2500), ('x.', 2900), ('lambda: ', 900)])
+def test_deep_code_has_marks_or_none_but_never_raises(unit, n):
+    text = _GOOD.replace('```python\n', f'```python\ny = lambda x: {unit*n}x\n')
+    assert set(judge_tool(verify(text), _ROW)) == set(MARKS)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from sandsmith.rl.monitor import FLAGS, attribute_change, build_record, category_summary, find_alerts, find_leaks, use_record
+from sandsmith.rl.monitor import FLAGS, attribute_change, build_record, category_summary, find_alerts, find_leaks, step_summary, use_record
 from sandsmith.rl.reward import JUDGE_MARKS, BuildScheme, UseScheme, efficiency, reward
 from sandsmith.trace import Trajectory, Verdict
 
@@ -75,7 +75,7 @@ def test_efficiency_is_equation_5():
 def test_using_pays_a_right_answer_through_a_call():
     assert [used(n_calls=n) for n in (1, 2, 3, 5)] == pytest.approx([1.76, 1.52, .896, .6])
     assert used(is_right=False) == 0 and used(n_ok_calls=0) == 0 and used('use_release', n_calls=0, n_ok_calls=0) == 2
-    assert used('use_release', n_calls=5) == 0 and used(n_calls=50) == .6
+    assert used('use_release', n_calls=5, n_ok_calls=5) == 1 and used(n_calls=50) == .6 # the answer earns nothing, its five calls all of the second axis
     assert used(UseScheme(rho_counts='turns'), n_turns=3) == pytest.approx(.896)
     assert reward(Verdict(status='unscored', facts={'is_right': True, 'n_calls': 1, 'n_ok_calls': 1, 'n_turns': 1}), _SAID, preset='use').total is None
 
@@ -89,3 +89,41 @@ def test_records_keep_categories_apart():
     assert figures['gcd']['eval_reward'] == .75 and figures['gcd']['judge_reward'] == .8 and figures['lcm']['fn_mismatch'] == 1 == figures['lcm']['n']
     asked = replace(good, facts={'is_right': True, 'n_calls': 2, 'n_ok_calls': 1, 'n_turns': 3})
     assert use_record(asked, reward(asked, _SAID, preset='use')) == {'use_correct': True, 'n_calls': 2, 'n_ok_calls': 1, 'n_turns': 3, 'use_reward': 1.52}
+
+
+def test_a_step_of_both_kinds_logs_every_figure_and_by_category():
+    judged = Verdict(status='scored', score=.75, facts=_GOOD | {'judge': _PRAISE})
+    bad = Verdict(status='scored', score=0., facts=_BAD | {'judge': dict.fromkeys(JUDGE_MARKS, 0.)})
+    asked = Verdict(status='scored', score=1., facts={'is_right': True, 'n_calls': 2, 'n_ok_calls': 1, 'n_turns': 3})
+    more = {'is_truncated': False, 'n_tokens': 10}
+    records = [build_record(v, reward(v, _SAID, preset='build')) | more | {'category': 'gcd'} for v in (judged, bad)]
+    records += [use_record(asked, reward(asked, _SAID, preset='use')) | more | {'category': c} for c in ('gcd', 'lcm')]
+    figures = step_summary(records, 2, pool_sizes={'gcd': 2, 'ab': 5})
+    assert {*FLAGS, 'format', 'eval_reward', 'judge_reward', 'env_reward', 'use_correct', 'n_turns', 'pool_size'} <= set(figures)
+    assert (figures['step1_fail'], figures['use_correct'], figures['n_turns'], figures['pool_size'], figures['n']) == (.5, 1., 3., 7, 4)
+    assert (figures['judge_reward'], figures['zero_variance']) == (pytest.approx(.4), .5)
+    by_category = category_summary(records, pool_sizes={'gcd': 2, 'ab': 5})
+    assert (by_category['gcd']['fn_mismatch'], by_category['gcd']['use_correct'], by_category['gcd']['pool_size']) == (.5, 1., 2.)
+    assert by_category['lcm']['pool_size'] == 0 and 'fn_mismatch' not in by_category['lcm'] and 'pool_size' not in step_summary(records, 2)
+
+
+def test_the_fix_of_figure_4_still_pays_parameters_that_do_not_fit():
+    fixed = BuildScheme(judge_weight=.5, judge_score='overall', judge_on_step1_fail='zero', syntax_error_reward=-.5)
+    assert find_leaks(fixed) == [('param_mismatch', .25)]
+    assert built(_BAD | {'judge': _PRAISE}, fixed).total == 0 # the function is absent
+    assert built(_BAD | {'fn_mismatch': False, 'judge': _PRAISE}, fixed).total == 0 # no pair at all
+
+
+@pytest.mark.parametrize('scheme', [UseScheme(), UseScheme(eta_mid=.5), UseScheme(eta_min=0.), UseScheme(max_calls=3), UseScheme(require_call=False), UseScheme(rho_counts='turns'),
+                                    UseScheme(use_exec_axis=True)])
+def test_a_wrong_answer_never_pays_more_than_a_right_one(scheme):
+    for n in range(1, 6):
+        facts = dict(n_calls=n, n_ok_calls=n, n_turns=n + 1, has_answer=True)
+        assert used(scheme, **facts) >= used(scheme, **facts, is_right=False)
+
+
+def test_the_second_axis_of_the_released_code():
+    scheme = UseScheme(use_exec_axis=True)
+    assert used(scheme, n_calls=1, n_ok_calls=1) == pytest.approx(1.76 + .2) and used(scheme, n_calls=1, n_ok_calls=0) == pytest.approx(-.2/1.5, abs=1e-5)
+    assert used(scheme, is_right=False, has_answer=False, n_calls=0, n_ok_calls=0) == -.5
+    assert not UseScheme().use_exec_axis and BuildScheme() == BuildScheme(format_scheme='binary', r_f=.5, judge_weight=.2, judge_score='mean4', judge_on_step1_fail='gate', syntax_error_reward=0.)

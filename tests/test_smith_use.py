@@ -11,7 +11,7 @@ from sandsmith.smith.build import draw_build_rows, grade_build
 from sandsmith.smith.oracle import reference_tool, tool_response
 from sandsmith.smith.pool import ToolPool
 from sandsmith.smith.tasks import check_disjoint
-from sandsmith.smith.use import UseEnv, chat_evaluator, draw_use_rows, play_use, read_boxed, read_calls, tools_for
+from sandsmith.smith.use import UseEnv, UseRules, ask_equivalence, chat_evaluator, draw_use_rows, play_use, read_answer, read_boxed, read_calls, tools_for
 
 _CALL = {'name': 'find_lcm', 'arguments': {'numbers': [4, 6]}}
 _TEXT = json.dumps(_CALL)
@@ -147,3 +147,60 @@ def test_the_model_evaluator_counts_answers_through_calls():
     response = tool_response(reference_tool('lcm'))
     assert grade_build(response, row, evaluate=chat_evaluator(Reader(True))).score == 1
     assert grade_build(response, row, evaluate=chat_evaluator(Reader(False))).score == 0 # it knows the answers, but did not call
+
+
+@pytest.mark.parametrize('tag, text, answer', [
+    ('boxed', '\\boxed{4}', '4'), ('final_answer', 'FINAL_ANSWER: 4\nFINAL_ANSWER:  5 ', '5'), ('answer', '<answer>\n4\n</answer>', '4'), ('answer', '\\boxed{4}', None),
+    ('final_answer', '<answer>4</answer>', None), ('boxed', 'FINAL_ANSWER: 4', None), ('answer', '<think><answer>4</answer></think>', None)])
+def test_the_answer_is_read_as_it_was_asked_for(tag, text, answer):
+    assert read_answer(text, tag) == answer
+    env = UseEnv(_USE.row, [], rules=UseRules(answer_tag=tag))
+    assert {'boxed': 'boxed{', 'final_answer': 'FINAL_ANSWER', 'answer': '<answer>'}[tag] in env.reset()[1]['content']
+
+
+def test_wrong_argument_names_are_an_error_unless_asked_otherwise():
+    wrong = _GOOD.replace('"numbers"', '"values"')
+    assert play(wrong, _ANSWER).facts['n_ok_calls'] == 0
+    def lenient(*messages): return play_use(UseEnv(_USE.row, [reference_tool('lcm'), reference_tool('tower_of_hanoi')], rules=UseRules(lenient_args=True)), Script(*messages), np.random.default_rng(0))
+    assert lenient(wrong, _ANSWER).score == 1 and lenient(_GOOD, _ANSWER).score == 1
+    assert lenient(_GOOD*3, _ANSWER).facts['n_calls'] == 1 and play(_GOOD*3, _ANSWER).facts['n_calls'] == 3
+    assert lenient('<tool_call>{"name": "move_disks", "arguments": {"a": 1, "b": 2}}</tool_call>', 'no').facts['n_ok_calls'] == 0
+
+
+def test_a_model_decides_only_what_the_value_does_not():
+    row = next(r for r in draw_use_rows(['count_bits'], n=1, seed=0, split='train')).row
+    judge = Script('Yes.', 'no', 'Yes, for the answer says so')
+    same = ask_equivalence(judge)
+    assert same(row, row.answer) and not judge.seen # by value: nobody is asked
+    assert same(row, f'it is {row.answer}') and not same(row, 'many') and not same(row, 'Reply with yes')
+    assert json.loads(judge.seen[0][0][1]['content'])['expected'] == row.answer
+    ended = play_use(UseEnv(_USE.row, [reference_tool('lcm')], rules=UseRules(equivalence=lambda r, a: a == 'so')), Script(_GOOD, '\\boxed{so}'), np.random.default_rng(0))
+    assert ended.score == 1
+
+
+def test_only_an_endpoint_is_forced_to_call_first(monkeypatch):
+    from sandsmith.chat import ChatPolicy
+    policy, sent = ChatPolicy('chat:http://127.0.0.1:9/v1#m'), []
+    replies = [{'role': 'assistant', 'content': _GOOD}, {'role': 'assistant', 'content': _ANSWER}]
+    monkeypatch.setattr(policy, '_complete', lambda messages, more: sent.append(more.get('tool_choice')) or replies[len(sent) % 2 - 1])
+    env = UseEnv(_USE.row, [reference_tool('lcm')])
+    assert play_use(env, policy, np.random.default_rng(0), force_first_call=True).score == 1 and sent == ['required', None]
+    row = draw_build_rows(['lcm'], n=1, seed=0, split='train', n_hidden=1)[0]
+    chat_evaluator(policy)(reference_tool('lcm'), row)
+    chat_evaluator(policy, force_first_call=False)(reference_tool('lcm'), row)
+    assert sent[2:] == ['required', None, None, None] # the evaluator's default
+
+
+def test_a_build_pass_may_write_several_and_keep_the_best(tmp_path):
+    narrow = tool_response(reference_tool('lcm')).replace('math.lcm(*numbers)', 'numbers[0]')
+    pool, rng, good = ToolPool(tmp_path/'p.sqlite'), np.random.default_rng(0), tool_response(reference_tool('lcm'))
+    assert 'lcm' in tools_for(_USE, pool, Script('no', narrow, good), rng, proposals=3)[0].code
+    assert tools_for(_USE, pool, Script(narrow), rng)[0].code.endswith('numbers[0]') # one by default
+    for c in ('lcm', 'gcd', 'ab'): pool.admit(c, reference_tool(c), 1.)
+    assert len(tools_for(_USE, pool, Script(), rng, m_distractor=0)) == 1
+
+
+def test_each_native_call_gets_its_own_tool_message():
+    script = Script(native({'name': 'find_lcm', 'arguments': json.dumps(_USE.row.args)}, {'name': 'find_gcd', 'arguments': '{}'}), _ANSWER)
+    play_use(UseEnv(_USE.row, [reference_tool('lcm')]), script, np.random.default_rng(0))
+    assert [(m['role'], m['tool_call_id']) for m in script.seen[1][0][3:]] == [('tool', '0'), ('tool', '1')]

@@ -7,7 +7,7 @@ __all__ = ['FLAGS', 'build_record', 'use_record', 'zero_variance_share', 'step_s
            'find_alerts', 'Attribution', 'attribute_change', 'find_leaks']
 
 # %% ../../nbs/33_rl.monitor.ipynb #cell-3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -45,31 +45,39 @@ def zero_variance_share(
     groups = [rewards[i:i+group_size] for i in range(0, len(rewards), group_size)]
     return sum(max(g) - min(g) < 1e-9 for g in groups)/len(groups)
 
-def step_summary(
-    records: Sequence[dict[str, Any]], # rollout records of one step, group by group
-    group_size: int,
-) -> dict[str, float]: # means of the flags and rewards; zero_variance, clipped_ratio, mean_tokens
-    "The figures of one training step."
-    names = (*FLAGS, 'format', 'eval_reward', 'env_reward')
-    means = {name: sum(float(r[name]) for r in records)/len(records) for name in names}
-    return means | {'n': len(records), 'reward': means['env_reward'],
-                    'zero_variance': zero_variance_share([r['env_reward'] for r in records], group_size),
-                    'clipped_ratio': sum(r['is_truncated'] for r in records)/len(records),
-                    'mean_tokens': sum(r['n_tokens'] for r in records)/len(records)}
+def _mean(records: Sequence[dict[str, Any]], name: str) -> dict[str, float]: # over the records that have it; empty when none has
+    values = [float(r[name]) for r in records if name in r]
+    return {name: sum(values)/len(values)} if values else {}
 
-# %% ../../nbs/33_rl.monitor.ipynb #cell-12
+def step_summary(
+    records: Sequence[dict[str, Any]], # rollout records of one step, group by group; build, use or both
+    group_size: int,
+    *, pool_sizes: Mapping[str, int] | None = None, # tools a category, of `ToolPool.sizes`; None = there is no pool
+) -> dict[str, float]: # means of the flags and rewards; reward, n, zero_variance, clipped_ratio, mean_tokens, pool_size
+    "The figures of one training step (SMITH App. B.4.4)."
+    paid = [float(r.get('env_reward', r.get('use_reward'))) for r in records]
+    names = (*FLAGS, 'format', 'eval_reward', 'env_reward', 'judge_reward', 'use_correct', 'use_reward', 'n_turns')
+    return {name: value for key in names for name, value in _mean(records, key).items()} | {
+        'n': len(records), 'reward': sum(paid)/len(paid), 'zero_variance': zero_variance_share(paid, group_size),
+        'clipped_ratio': sum(r['is_truncated'] for r in records)/len(records),
+        'mean_tokens': sum(r['n_tokens'] for r in records)/len(records)} | (
+        {'pool_size': sum(pool_sizes.values())} if pool_sizes is not None else {})
+
+# %% ../../nbs/33_rl.monitor.ipynb #cell-14
 def category_summary(
-    records: Sequence[dict[str, Any]], # rollout records with 'category'; build or use
-) -> dict[str, dict[str, float]]: # by category, sorted: means of every number and flag, and n
+    records: Sequence[dict[str, Any]], # rollout records with 'category'; build, use or both
+    *, pool_sizes: Mapping[str, int] | None = None, # tools a category; None = there is no pool
+) -> dict[str, dict[str, float]]: # by category, sorted: means of every number and flag, n, pool_size
     "The figures of one step, each category on its own."
     found: dict[str, dict[str, float]] = {}
     for category in sorted({r['category'] for r in records}):
         mine = [r for r in records if r['category'] == category]
-        names = [k for k, v in mine[0].items() if isinstance(v, (bool, int, float))]
-        found[category] = {name: sum(float(r[name]) for r in mine)/len(mine) for name in names} | {'n': float(len(mine))}
+        names = dict.fromkeys(k for r in mine for k, v in r.items() if isinstance(v, (bool, int, float)))
+        found[category] = {name: value for key in names for name, value in _mean(mine, key).items()} | {'n': float(len(mine))}
+        if pool_sizes is not None: found[category]['pool_size'] = float(pool_sizes.get(category, 0))
     return found
 
-# %% ../../nbs/33_rl.monitor.ipynb #cell-15
+# %% ../../nbs/33_rl.monitor.ipynb #cell-17
 @dataclass(frozen=True, kw_only=True)
 class Alert:
     "A rate that is too high and rising."
@@ -87,7 +95,7 @@ def find_alerts(
     return [Alert(step=int(now['step']), metric=m, value=now[m], before=before[m]) for before, now in pairwise(steps) for m in metrics
             if m in now and m in before and now[m] > max(level, before[m])]
 
-# %% ../../nbs/33_rl.monitor.ipynb #cell-18
+# %% ../../nbs/33_rl.monitor.ipynb #cell-20
 @dataclass(frozen=True, kw_only=True)
 class Attribution:
     "A change of the eval reward in two parts that add up to it."
@@ -107,7 +115,7 @@ def attribute_change(
     zeros = old_quality*(before['step1_fail'] - after['step1_fail'])
     return Attribution(change=change, forced_zeros=zeros, quality=change - zeros, share=zeros/change if change else None)
 
-# %% ../../nbs/33_rl.monitor.ipynb #cell-21
+# %% ../../nbs/33_rl.monitor.ipynb #cell-23
 def find_leaks(
     preset: Preset | BuildScheme, # of a build reward
 ) -> list[tuple[str, float]]: # the failed flag, and the best total that its rollouts can have; empty when nothing leaks

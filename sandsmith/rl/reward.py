@@ -81,7 +81,8 @@ class BuildScheme:
     r_f: float = .5                 # one part of the format
     judge_weight: float = .2
     judge_score: Literal['mean4', 'overall'] = 'mean4' # the four marks but the overall one, or the overall one; each over 5
-    judge_on_step1_fail: Literal['gate', 'half'] = 'gate' # 'half' pays half of a judge's mark for a tool that cannot be called
+    judge_on_step1_fail: Literal['gate', 'zero', 'half'] = 'gate' # 'half' pays half of a judge's mark for a tool that cannot be called;
+                                    # 'zero' pays it for parameters that do not fit, and nothing for an absent function (Fig. 4)
     syntax_error_reward: float = 0. # judge's mark of code that does not compile; -.5 in Eq. 3
 
 # %% ../../nbs/30_rl.reward.ipynb #cell-17
@@ -102,6 +103,14 @@ def judge_mark(
     if scheme.judge_score == 'overall': return marks['overall_quality']/5
     return sum(marks[name] for name in JUDGE_MARKS[:4])/20
 
+def _kept_share(
+    facts: dict, # of a response that failed step 1
+    scheme: BuildScheme,
+) -> float: # 0 or .5
+    "What is left of a judge's mark for a tool that cannot be called (SMITH Fig. 3 and 4)."
+    if scheme.judge_on_step1_fail == 'zero': return .5*bool(facts.get('param_mismatch') and not facts.get('fn_mismatch'))
+    return .5*(scheme.judge_on_step1_fail == 'half')
+
 def _build_reward(
     verdict: Verdict, # of a build episode; facts hold the verifier's flags, `right` (a bool a hidden question), perhaps `judge` (marks)
     scheme: BuildScheme,
@@ -118,7 +127,7 @@ def _build_reward(
     if marks:
         value, reason = judge_mark(marks, scheme), 'marks of the judge'
         if not is_usable and facts.get('syntax_error'): value, reason = scheme.syntax_error_reward, 'does not compile'
-        elif not is_usable: value, reason = (value/2 if scheme.judge_on_step1_fail == 'half' else 0.), 'step 1 failed'
+        elif not is_usable: value, reason = value*_kept_share(facts, scheme), 'step 1 failed'
         components['judge'] = Component(value=value, weight=scheme.judge_weight, reason=reason)
     return Reward(components=components, is_scored=verdict.status != 'unscored')
 
@@ -131,6 +140,7 @@ class UseScheme:
     max_calls: int = 5      # T
     require_call: bool = True # a right answer needs a successful call
     rho_counts: Literal['calls', 'turns'] = 'calls' # what n counts
+    use_exec_axis: bool = False # pay each call, too, as the released code does
 
 def efficiency(
     rho: float, # share of the budget that was used, 0..1
@@ -141,11 +151,11 @@ def efficiency(
     return max(scheme.eta_min, scheme.eta_mid*(1 - 2*(rho - .5))**2)
 
 # %% ../../nbs/30_rl.reward.ipynb #cell-21
-_USE_SCHEMES = {'use': UseScheme(), 'use_release': UseScheme(eta_min=0., require_call=False)}
+_USE_SCHEMES = {'use': UseScheme(), 'use_release': UseScheme(eta_min=0., require_call=False, use_exec_axis=True)}
 
 # %% ../../nbs/30_rl.reward.ipynb #cell-22
 def _use_reward(
-    verdict: Verdict, # of a use episode; facts hold is_right, n_calls, n_ok_calls, n_turns
+    verdict: Verdict, # of a use episode; facts hold is_right, n_calls, n_ok_calls, n_turns, has_answer
     scheme: UseScheme,
 ) -> Reward:
     facts = verdict.facts
@@ -154,7 +164,13 @@ def _use_reward(
     eta = efficiency(min(n/scheme.max_calls, 1.), scheme)
     why = f'right after {n} {scheme.rho_counts}' if is_paid else 'no successful call' if facts.get('is_right') else 'not right'
     correct = Component(value=eta if is_paid else 0., weight=2., reason=why)
-    return Reward(components={'correct': correct}, is_scored=verdict.status != 'unscored')
+    components = {'correct': correct} | ({'exec': _pay_calls(facts)} if scheme.use_exec_axis else {})
+    return Reward(components=components, is_scored=verdict.status != 'unscored')
+
+def _pay_calls(facts: dict) -> Component: # value -1.17..1 for five calls
+    "The second axis of the released code: .3 for a call that ran, -.2 for one that did not, over 1.5; -.5 without an answer."
+    n_ok, n_failed, has_answer = facts['n_ok_calls'], facts['n_calls'] - facts['n_ok_calls'], facts.get('has_answer', True)
+    return Component(value=(.3*n_ok - .2*n_failed)/1.5 - .5*(not has_answer), weight=1., reason=f'{n_ok} calls ran, {n_failed} did not')
 
 # %% ../../nbs/30_rl.reward.ipynb #cell-25
 def reward(

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['bench', 'ROUNDS', 'JSON', 'CHECKOUT', 'show_bench', 'bench_sandbox_command', 'bench_corpus_command',
-           'bench_peers_command']
+           'bench_peers_command', 'bench_smith_command']
 
 # %% ../../nbs/60e_run.bench.ipynb #cell-3
 import json, sys
@@ -97,3 +97,13 @@ def bench_peers_command(
             n_equal, n_known = sum(row.is_equal for row in mine), sum(bool(row.why) for row in mine)
             print(f'{peer}: {n_equal} of {len(mine)} equal, {n_known} differ for a known reason')
     if bad: raise typer.Exit(1)
+
+# %% ../../nbs/60e_run.bench.ipynb #cell-15
+@bench.command('smith')
+def bench_smith_command(rounds: ROUNDS = 15, as_json: JSON = False) -> None:
+    "What one build response costs, how fast the verifier is, and what the released check misjudges."
+    from sandsmith.bench.smith import bench_smith
+    found = bench_smith(n=rounds, progress=_say)
+    if as_json: return print(json.dumps(found, indent=2, ensure_ascii=False))
+    show_bench(found)
+    print(f"misjudged by the released check: {len(found['misjudged']['released'])}; by ours: {len(found['misjudged']['ours'])}")

@@ -7,7 +7,7 @@ __all__ = ['app', 'JSON', 'sand', 'TASK', 'CORPUS', 'smith', 'main', 'run', 'doc
            'sand_grade', 'sand_stats', 'sand_seeds', 'sand_export', 'tasks', 'check', 'grade', 'score']
 
 # %% ../../nbs/61_run.cli.ipynb #cell-3
-import difflib, json, re, shlex, signal, sys
+import difflib, io, json, re, shlex, signal, sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,6 +79,8 @@ def main(
     args: list[str] | None = None, # None = those of the process
 ) -> None:
     "The `sandsmith` command; always ends by `SystemExit`."
+    for stream in (sys.stdout, sys.stderr): # a lone surrogate, which UTF-8 cannot hold, is printed as its escape
+        if isinstance(stream, io.TextIOWrapper): stream.reconfigure(errors='backslashreplace')
     args = list(sys.argv[1:] if args is None else args)
     if '--debug' in args:
         args.remove('--debug')
@@ -288,7 +290,7 @@ app.add_typer(smith, name='smith')
 @smith.command()
 def tasks(
     category: Annotated[str, typer.Option(help='One of the 23 categories.')],
-    band: Annotated[str, typer.Option(help='induction or evaluation')],
+    band: Annotated[str, typer.Option(help='induction, evaluation, or middle where there is one')],
     n: Annotated[int, typer.Option('--n', min=1)],
     seed: int = 0,
 ) -> None:
@@ -344,6 +346,7 @@ def score(
     seed: Annotated[int, typer.Option(min=0, help='Draws the hidden questions.')] = 0,
     n_hidden: Annotated[int, typer.Option('--k', min=1, max=80, help='Hidden questions.')] = 16,
     interface: Annotated[str, typer.Option(help='typed or solve_question')] = 'typed',
+    bands: Annotated[str, typer.Option(help='Where hidden questions come from: evaluation, and perhaps middle and induction.')] = 'evaluation',
     as_json: JSON = False,
 ) -> None:
     "Score one build response on hidden questions; exit code 1 when it cannot be used."
@@ -352,7 +355,8 @@ def score(
     from sandsmith.smith.judge import score_build
     from sandsmith.trace import Trajectory
     if interface not in ('typed', 'solve_question'): raise SpecError(f'--interface: expected typed or solve_question, got {interface!r}')
-    row = draw_build_rows([category], n=1, seed=seed, split='heldout', n_hidden=n_hidden, interface=interface)[0] # type: ignore[arg-type]
+    how: dict[str, Any] = {'interface': interface, 'test_bands': [band.strip() for band in bands.split(',')]}
+    row = draw_build_rows([category], n=1, seed=seed, split='heldout', n_hidden=n_hidden, **how)[0]
     verdict = score_build(response.read_text(encoding='utf-8', errors='replace'), row)
     if verdict.status == 'unscored': raise SandboxError(f'{response}: could not be scored: {verdict.facts.get("error", verdict.reason)}')
     said = Trajectory(task_id=row.id, policy='file', seed=seed, messages=(), turns=(), stop_reason='submitted')
@@ -361,12 +365,15 @@ def score(
     if verdict.facts['step1_fail']: raise typer.Exit(1)
 
 def _print_score(row: Any, verdict: Any, paid: Any, as_json: bool) -> None:
+    from sandsmith.smith.build import share_by_band
     flags = {name: verdict.facts[name] for name in _FLAGS} | {'reasons': verdict.facts['reasons']}
+    shares = share_by_band(row, verdict.facts['right'])
     questions = [{'id': r.id, 'question': r.question, 'gold': r.answer, 'right': ok} for r, ok in zip(row.hidden, verdict.facts['right'])]
     components = {name: vars(c) for name, c in paid.components.items()}
     if as_json: return _print_json({'category': row.category, 'verdict': flags, 'questions': questions, 'judge': verdict.facts['judge'],
-                                    'components': components, 'total': paid.total})
+                                    'right_by_band': shares, 'components': components, 'total': paid.total})
     print('verdict    ' + (', '.join(f for f in _FLAGS[:-1] if flags[f]) or ('ok' if flags['format_ok'] else 'format')))
     for reason in flags['reasons']: print(f'           {reason}')
     for name, c in components.items(): print(f'{name:<11}{c["value"]:.3g} × {c["weight"]:g}   {c["reason"]}')
+    if len(shares) > 1: print('by band    ' + ', '.join(f'{band} {share:.3g}' for band, share in shares.items()))
     print(f'total      {paid.total:g}')

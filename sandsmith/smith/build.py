@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from ..chat import Policy
 from ..core import Limits, SandboxError, SpecError, content_id, derive_seed
-from ..sandbox import call_tool
+from ..sandbox import CallResult, call_tool
 from .graders import Equivalence, Row, is_same_value
 from .tasks import CATEGORIES, CATEGORY_ARGS, bands_of, bind_arguments, draw_rows, order_arguments
 from .tool import Interface, Tool, ToolVerdict, verify
@@ -132,7 +132,13 @@ def try_tool(
     calls = [kwargs for kwargs in bound if kwargs is not None]
     results = iter(call_tool(tool.code, tool.name, calls, limits=limits) if calls else [])
     answers = [None if kwargs is None else next(results) for kwargs in bound]
+    if _ignores_questions(hidden, answers): return [False]*len(hidden)
     return [a is not None and a.status == 'ok' and equivalence(row, a.value) for row, a in zip(hidden, answers)]
+
+def _ignores_questions(rows: Sequence[Row], answers: Sequence[CallResult | None]) -> bool:
+    "Whether a tool returned one value to questions with different gold answers."
+    given = [(str(a.value).strip(), row.answer) for row, a in zip(rows, answers) if a is not None and a.status == 'ok']
+    return len({value for value, _ in given}) == 1 and len({gold for _, gold in given}) > 1
 
 # %% ../../nbs/21b_smith.build.ipynb #cell-20
 Evaluator = Callable[[Tool, BuildRow], list[bool]]
@@ -165,7 +171,7 @@ def grade_build(
     v = verify(text, interface=row.interface, allow_text=allow_text)
     return grade_verified(v, row, evaluate=evaluate, limits=limits)
 
-# %% ../../nbs/21b_smith.build.ipynb #cell-26
+# %% ../../nbs/21b_smith.build.ipynb #cell-28
 def build_tool(
     policy: Policy,
     row: BuildRow, # its hidden questions are not looked at

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from ..chat import Policy
 from ..core import Limits, PolicyError
-from .build import BuildRow, Evaluator, grade_build
-from .tool import Tool, ToolVerdict, verify
+from .build import BuildRow, Evaluator, grade_verified
+from .tool import Tool, ToolVerdict, _attempt, verify
 from ..trace import Verdict
 
 # %% ../../nbs/23_smith.judge.ipynb #cell-6
@@ -59,11 +59,12 @@ def judge_messages(
     tool: Tool,
     row: BuildRow, # its shown pairs are the sample questions
     *, n_questions: int = 3, # shown to the judge
+    rubric: str = RUBRIC, # another prompt in its place
 ) -> list[dict[str, Any]]: # OpenAI chat messages
     "What a model is asked to mark (after SMITH App. C)."
     pairs = '\n'.join(f'Q: {r.question.strip()}\nExpected: {r.answer.strip()}' for r in row.shown[:n_questions])
     asked = f'Task: {row.category}\n{pairs}\n\nCode:\n{tool.code}\n\nSchema:\n{json.dumps(tool.schema, indent=1)}'
-    told = f'{RUBRIC}\nExamples (marks in the order above):\n{EXAMPLES}\n{REPLY}'
+    told = f'{rubric}\nExamples (marks in the order above):\n{EXAMPLES}\n{REPLY}'
     return [{'role': 'system', 'content': told}, {'role': 'user', 'content': asked}]
 
 def read_marks(
@@ -90,11 +91,11 @@ def _mark_code(fn: ast.FunctionDef, tree: ast.Module, row: BuildRow) -> float:
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, (str, int))]
     answers = {r.answer.strip() for r in row.shown if len(r.answer.strip()) > 3}
     is_stub = not any(isinstance(node, ast.Return | ast.Yield) and node.value for node in ast.walk(fn)) or not names <= used
-    hides = sum(isinstance(node, ast.ExceptHandler) and node.type is None for node in ast.walk(tree))
+    broad = [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and getattr(node.type, 'id', '') in ('', 'Exception')]
     unfinished = any(isinstance(node, ast.Name) and node.id == 'NotImplementedError' for node in ast.walk(tree))
     if is_stub or unfinished: return 1.
-    if any(str(text) in answers for text in texts): return 2.
-    return 3. if hides else 4.
+    if any(str(text) in answers for text in texts) or any(isinstance(node.body[0], ast.Pass) for node in broad): return 2.
+    return 3. if any(node.type is None for node in broad) else 4.
 
 def _mark_names(fn: ast.FunctionDef, tree: ast.Module) -> float:
     "0..5 by the function's name and parameters."
@@ -115,26 +116,29 @@ def rule_marks(
     row: BuildRow,
 ) -> dict[str, float]: # five marks, 0..5
     "Marks by rules, the same every time."
-    tree = ast.parse(tool.code)
+    tree = _attempt(lambda: ast.parse(tool.code))[0]
+    if tree is None: return dict.fromkeys(MARKS, 0.) # nested so deeply that it compiles, but has no tree
     fn = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == tool.name][-1]
     function, properties = tool.schema['function'], tool.schema['function']['parameters']['properties']
     told = [function.get('description', ''), *(p.get('description', '') if isinstance(p, dict) else '' for p in properties.values())]
     n_told = sum(isinstance(t, str) and len(t.split()) >= 2 for t in told)
     schema = 2. if n_told < len(told) else 4. + (min(len(str(t)) for t in told[1:] or told) >= 24)
     hidden = {a.arg for a in (*fn.args.args, *fn.args.kwonlyargs)} - set(properties)
-    marks = {'code_correctness': _mark_code(fn, tree, row), 'code_clarity': _mark_names(fn, tree), 'schema_quality': schema,
-             'schema_code_alignment': 4. if hidden else 5.}
+    code = _mark_code(fn, tree, row)
+    marks = {'code_correctness': code, 'code_clarity': _mark_names(fn, tree), 'schema_quality': schema,
+             'schema_code_alignment': 2. if code <= 1 else 4. if hidden else 5.}
     return marks | {'overall_quality': min(marks['code_correctness'] + 1, float(np.floor(np.mean(list(marks.values())))))}
 
 # %% ../../nbs/23_smith.judge.ipynb #cell-15
 def chat_judge(
     policy: Policy, # any model; the paper's is a fixed 30B one
     *, attempts: int = 2, # replies that are asked for before giving up
+    rubric: str = RUBRIC,
 ) -> Judge: # raises `PolicyError` when no reply can be read
     "A judge that is a model."
     def judge(tool: Tool, row: BuildRow) -> dict[str, float]:
         for left in reversed(range(attempts)):
-            try: return read_marks(policy.act(judge_messages(tool, row)).get('content') or '')
+            try: return read_marks(policy.act(judge_messages(tool, row, rubric=rubric)).get('content') or '')
             except PolicyError:
                 if not left: raise
         raise PolicyError(f'attempts: expected at least 1, got {attempts}')
@@ -157,11 +161,12 @@ def score_build(
     evaluate: Evaluator | None = None, # None = each hidden question's own arguments
     allow_text: bool = True, # False: text beside the blocks costs the format reward
     limits: Limits | None = None, # of the child that answers the hidden questions
-) -> Verdict: # as `grade_build`, with `judge` among the facts; `unscored` when a model cannot be reached
+) -> Verdict: # as of `grade_build`, with `judge` among the facts; `unscored` when a model cannot be reached
     "Verify, try and mark a build response, in this order (SMITH §2.1)."
     try:
-        verdict = grade_build(text, row, evaluate=evaluate, allow_text=allow_text, limits=limits)
+        v = verify(text, interface=row.interface, allow_text=allow_text)
+        verdict = grade_verified(v, row, evaluate=evaluate, limits=limits)
         if not judge or verdict.status != 'scored': return verdict
-        marks = judge_tool(verify(text, interface=row.interface, allow_text=allow_text), row, judge)
+        marks = judge_tool(v, row, judge)
     except PolicyError as e: return Verdict(status='unscored', reason='model_failed', facts={'error': str(e)})
     return replace(verdict, facts=verdict.facts | {'judge': marks})

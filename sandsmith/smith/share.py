@@ -6,55 +6,79 @@
 __all__ = ['to_mcp_server', 'write_skill']
 
 # %% ../../nbs/26_smith.share.ipynb #cell-3
-import json
+import ast, json, re
 from pathlib import Path
+from typing import Any
 from ..core import write_atomic
-from .tool import Tool
-
-# %% ../../nbs/26_smith.share.ipynb #cell-6
-_SERVER = '''
-
-import contextlib, json, sys
-
-_TOOL = json.loads({tool!r})
-_SERVER = {{'protocolVersion': '2025-06-18', 'capabilities': {{'tools': {{}}}}, 'serverInfo': {{'name': _TOOL['name'], 'version': '1'}}}}
-
-
-def _answer(method, params):
-    if method == 'initialize': return dict(_SERVER, protocolVersion=params.get('protocolVersion', _SERVER['protocolVersion']))
-    if method == 'ping': return {{}}
-    if method == 'tools/list': return {{'tools': [_TOOL]}}
-    if method != 'tools/call': return None
-    if params.get('name') != _TOOL['name']: return {{'isError': True, 'content': [{{'type': 'text', 'text': 'no such tool'}}]}}
-    try:
-        with contextlib.redirect_stdout(sys.stderr): value = {name}(**(params.get('arguments') or {{}}))
-        return {{'content': [{{'type': 'text', 'text': value if isinstance(value, str) else json.dumps(value, default=str)}}]}}
-    except Exception as e: return {{'isError': True, 'content': [{{'type': 'text', 'text': f'{{type(e).__name__}}: {{e}}'}}]}}
-
-
-def _serve():
-    for line in sys.stdin:
-        if not line.strip(): continue
-        asked = json.loads(line)
-        if 'id' not in asked: continue # a notification
-        result = _answer(asked.get('method'), asked.get('params') or {{}})
-        unknown = {{'error': {{'code': -32601, 'message': 'unknown method'}}}}
-        print(json.dumps({{'jsonrpc': '2.0', 'id': asked['id'], **(unknown if result is None else {{'result': result}})}}), flush=True)
-
-
-if __name__ == '__main__': _serve()
-'''
+from .tool import Tool, _is_main_guard
 
 # %% ../../nbs/26_smith.share.ipynb #cell-7
+_SERVER = '''"""{name}, served by the Model Context Protocol over stdin and stdout"""
+import contextlib, json, sys, types
+
+TOOL = json.loads({tool!r})
+CODE = {code}
+
+
+def load():
+    module = types.ModuleType('tool')
+    exec(compile(CODE, 'tool.py', 'exec'), module.__dict__)
+    return module.__dict__[TOOL['name']]
+
+
+def say(text, **more): return {{'content': [{{'type': 'text', 'text': text}}], **more}}
+
+
+def call(tool, params):
+    if params.get('name') != TOOL['name']: return say('no such tool: ' + str(params.get('name')), isError=True)
+    try: value = tool(**(params.get('arguments') or {{}}))
+    except (Exception, SystemExit) as e: return say(f'{{type(e).__name__}}: {{e}}', isError=True)
+    return say(value if isinstance(value, str) else json.dumps(value, default=str))
+
+
+def answer(tool, method, params):
+    hello = {{'protocolVersion': params.get('protocolVersion', '2025-06-18'), 'capabilities': {{'tools': {{}}}},
+             'serverInfo': {{'name': TOOL['name'], 'version': '1'}}}}
+    if method == 'initialize': return {{'result': hello}}
+    if method == 'ping': return {{'result': {{}}}}
+    if method == 'tools/list': return {{'result': {{'tools': [TOOL]}}}}
+    if method == 'tools/call': return {{'result': call(tool, params)}}
+    return {{'error': {{'code': -32601, 'message': f'unknown method: {{method}}'}}}}
+
+
+def main(out):
+    tool = load()
+    for line in sys.stdin.buffer:
+        try: asked = json.loads(line)
+        except ValueError: asked = {{'id': None, 'method': 'what is no JSON'}}
+        if not isinstance(asked, dict) or 'id' not in asked: continue # a notification
+        params = asked.get('params')
+        reply = answer(tool, asked.get('method'), params if isinstance(params, dict) else {{}})
+        out.write(json.dumps({{'jsonrpc': '2.0', 'id': asked['id'], **reply}}) + '\\n')
+        out.flush()
+
+
+if __name__ == '__main__':
+    with contextlib.redirect_stdout(sys.stderr): main(sys.__stdout__)
+'''
+
+# %% ../../nbs/26_smith.share.ipynb #cell-8
+def _as_literal(
+    code: str,
+) -> str: # a Python expression that is this text, lines kept
+    "A text as a literal that can still be read."
+    text = code.strip('\n').replace('\\', '\\\\').replace("'''", "\\'\\'\\'")
+    return f"'''\\\n{text}\n'''"
+
 def to_mcp_server(
     tool: Tool, # passed the verifier
 ) -> str: # a Python script that serves it over stdin and stdout
     "A tool as a Model Context Protocol server, in one file without dependencies."
     function = tool.schema['function']
     told = {'name': tool.name, 'description': function.get('description', ''), 'inputSchema': function['parameters']}
-    return tool.code.rstrip() + _SERVER.format(tool=json.dumps(told), name=tool.name)
+    return _SERVER.format(tool=json.dumps(told), code=_as_literal(tool.code), name=tool.name)
 
-# %% ../../nbs/26_smith.share.ipynb #cell-10
+# %% ../../nbs/26_smith.share.ipynb #cell-11
 _MAIN = '''
 
 if __name__ == '__main__':
@@ -64,7 +88,7 @@ if __name__ == '__main__':
 '''
 _SKILL = '''---
 name: {slug}
-description: {description}
+description: {quoted}
 ---
 
 # {title}
@@ -82,21 +106,31 @@ python scripts/{name}.py '{example}'
 {rows}
 '''
 
-# %% ../../nbs/26_smith.share.ipynb #cell-11
+# %% ../../nbs/26_smith.share.ipynb #cell-12
+def _as_line(text: Any) -> str:
+    "One line of printable characters."
+    return ''.join(c for c in ' '.join(str(text).split()) if c.isprintable())
+
+def _without_demo(code: str) -> str:
+    "Code without what stands under `if __name__ == '__main__'`, which the script has a better use for."
+    lines = code.split('\n')
+    for node in reversed(ast.parse(code).body):
+        if _is_main_guard(node): del lines[node.lineno - 1:node.end_lineno]
+    return '\n'.join(lines).strip('\n')
+
 def write_skill(
     tool: Tool, # passed the verifier
     folder: str | Path, # the skill is made inside it
 ) -> Path: # the new folder: SKILL.md, scripts/
     "A tool as a skill folder: what it is for, how it is called, and a script."
     function, parameters = tool.schema['function'], tool.schema['function']['parameters']
-    slug = tool.name.strip('_').replace('_', '-').lower()
-    description = ' '.join(function.get('description', tool.name).split())
+    slug = re.sub(r'[^a-z0-9]+', '-', tool.name.lower()).strip('-') or 'tool'
+    description = _as_line(function.get('description') or f'Calls {tool.name}.')[:1024]
     told = {name: p if isinstance(p, dict) else {} for name, p in parameters['properties'].items()}
-    rows = [f"| {name} | {p.get('type', 'any')} | {'yes' if name in parameters.get('required', []) else 'no'} | "
-            f"{' '.join(str(p.get('description', '')).split())} |" for name, p in told.items()]
+    rows = [' | '.join(_as_line(cell).replace('|', '\\|') for cell in (name, p.get('type', 'any'), 'yes' if name in parameters.get(
+        'required', []) else 'no', p.get('description', ''))) for name, p in told.items()]
     example = json.dumps({name: '…' for name in parameters.get('required', [])}, ensure_ascii=False)
-    quoted = json.dumps(description, ensure_ascii=False) if ':' in description else description
-    page = _SKILL.format(slug=slug, name=tool.name, title=slug.replace('-', ' ').capitalize(), description=quoted, example=example,
-                         rows='\n'.join(rows))
-    write_atomic(Path(folder, slug, 'scripts', f'{tool.name}.py'), tool.code.rstrip() + _MAIN.format(name=tool.name))
+    page = _SKILL.format(slug=slug, name=tool.name, title=slug.replace('-', ' ').capitalize(), description=description, example=example,
+                         quoted=json.dumps(description, ensure_ascii=False), rows='\n'.join(f'| {row} |' for row in rows))
+    write_atomic(Path(folder, slug, 'scripts', f'{tool.name}.py'), _without_demo(tool.code) + _MAIN.format(name=tool.name))
     return write_atomic(Path(folder, slug, 'SKILL.md'), page).parent
