@@ -33,7 +33,8 @@ def score_insider(name: str, params: dict, rows: dict, n_train: int = 150) -> fl
     "Quality of the insider on the rows after the first `n_train`; higher is better."
     family, y = get_family(name), rows['target']
     metric = get_metric({'binary': 'roc_auc', 'multiclass': 'macro_f1', 'ordinal': 'qwk', 'regression': 'r2'}[family.task_type])
-    told = family.insider(part(rows, slice(n_train)), y[:n_train], part(rows, slice(n_train, None)), params, rows['files'].__getitem__)
+    told = family.insider(part(rows, slice(n_train)), y[:n_train], part(rows, slice(n_train, None)), {**params, 'asked': metric.kind},
+                          rows['files'].__getitem__)
     return metric.fn(y[n_train:], told)
 
 def test_enough_families():

@@ -330,7 +330,7 @@ def choose_draw(
     population: dict[str, float], draws: dict[str, np.ndarray], # from `measure_quality`
     pair: tuple[str, str], # baselines for bronze and silver
 ) -> tuple[int, dict[str, float], float] | None: # (draw, thresholds, insider's score); None = no draw fits
-    "The first hidden set whose ladder is strict and near the population's."
+    "The first hidden set whose ladder is strict and near the population's, with a gold that no baseline reaches."
     metric, drawn = get_metric(spec.metric), ladder_quality(draws, *pair)
     sign = -1 if metric.is_lower_better else 1
     width, middle = np.std(drawn, axis=1, ddof=1), np.array(ladder_quality(population, *pair))
@@ -342,8 +342,8 @@ def choose_draw(
         insider = score_submission(metric, truth[keep], _solve(solve, spec, rows, draw['columns'], files.__getitem__)[keep])
         quality = {**{name: float(q[k]) for name, q in draws.items()}, 'insider': sign*insider}
         thresholds = _round_rungs(metric, ladder_quality(quality, *pair))
-        rungs = [thresholds[tier] for tier in TIERS]
-        is_strict = all(is_strictly_better(metric, high, low) for low, high in pairwise(rungs))
+        rungs, best = [thresholds[tier] for tier in TIERS], round(sign*max(q for name, q in quality.items() if name != 'insider'), 5)
+        is_strict = all(is_strictly_better(metric, high, low) for low, high in (*pairwise(rungs), (best, rungs[-1])))
         if is_strict and reaches(metric, insider, rungs[-1]) and not _is_degenerate(metric, truth[~keep]): return k, thresholds, insider
     return None
 

@@ -209,7 +209,7 @@ def describe_routes(params: dict[str, Any]) -> dict[str, Any]:
     return describe_text(params, rule, logic)
 
 register_family(Family(name='text.routes', modality='text', task_type='multiclass',
-    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'), sample_params=draw_routes, generate=make_routes, insider=solve_routes, describe=describe_routes,
+    metrics=('macro_f1', 'accuracy'), sample_params=draw_routes, generate=make_routes, insider=solve_routes, describe=describe_routes,
     sources=(write_routes, route_terms, *_SOURCES)))
 
 # %% ../../../nbs/12h_sand.families.notes.ipynb #cell-20
