@@ -41,6 +41,7 @@ class Turn:
     message: dict[str, Any]            # role, content, tool_calls
     observation: str | None = None     # what the policy is shown; None = nothing
     run: dict[str, Any] | None = None  # status, seconds, peak_mb, tier of the job; None = nothing ran
+    score: float | None = None         # of what would be handed in now, on the feedback rows; the policy may be told less; None = none
     is_done: bool = False              # the episode ends here
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +98,7 @@ def from_jsonl(
 # %% ../nbs/02_trace.ipynb #cell-20
 _TURN_COLUMNS = dict(task_id=pl.String, policy=pl.String, seed=pl.Int64, turn=pl.Int64, content=pl.String, tool=pl.String,
     arguments=pl.String, observation=pl.String, run_status=pl.String, seconds=pl.Float64, peak_mb=pl.Float64, tier=pl.String,
-    is_done=pl.Boolean, stop_reason=pl.String, timed_out=pl.Boolean)
+    score=pl.Float64, is_done=pl.Boolean, stop_reason=pl.String, timed_out=pl.Boolean)
 
 # %% ../nbs/02_trace.ipynb #cell-21
 def _text(x: Any) -> str | None:
@@ -110,7 +111,7 @@ def _turn_row(t: Trajectory, i: int) -> dict[str, Any]:
     return dict(task_id=t.task_id, policy=t.policy, seed=t.seed, turn=i, content=_text(turn.message.get('content')),
         tool=_text(function.get('name')), arguments=_text(function.get('arguments')), observation=_text(turn.observation),
         run_status=run.get('status'), seconds=run.get('seconds'), peak_mb=run.get('peak_mb'), tier=run.get('tier'),
-        is_done=turn.is_done, stop_reason=t.stop_reason, timed_out=t.timed_out)
+        score=turn.score, is_done=turn.is_done, stop_reason=t.stop_reason, timed_out=t.timed_out)
 
 def trajectories_frame(
     trajectories: Iterable[Trajectory],

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sandsmith.core import SpecError, TrainError
-from sandsmith.rl.environment import BuildEnv, bound_text, rollout
+from sandsmith.rl.environment import BuildEnv, rollout
 from sandsmith.rl.grpo import last_checkpoint, read_journal
 from sandsmith.rl.monitor import step_summary, zero_variance_share
+from sandsmith.rl.observe import bound_text
 from sandsmith.rl.reward import format_rate, reward
 from sandsmith.rl.train import TrainSettings, run_training
 from sandsmith.smith.build import build_messages, draw_build_rows, grade_build

@@ -37,16 +37,19 @@ _THOUGHT = re.compile(r'\s*<think>(.*?)</think>', re.DOTALL)
 
 def has_format(
     message: dict, # an assistant message
+    *, needs_call: bool = True, # False: as the released code counts
 ) -> bool: # a non-empty thought first, and exactly one tool call
     "Whether one message keeps the ReAct protocol (SandMLE §3.4.4)."
-    thought = _THOUGHT.match(message.get('content') or '')
-    return bool(thought and thought[1].strip()) and len(message.get('tool_calls') or []) == 1
+    content = message.get('content')
+    thought = _THOUGHT.match(content) if isinstance(content, str) else None
+    return bool(thought and thought[1].strip()) and (not needs_call or len(message.get('tool_calls') or []) == 1)
 
 def format_rate(
     trajectory: Trajectory,
+    *, preset: str = 'paper', # 'release' asks for the thought alone
 ) -> float: # 0..1; 0 when nothing was said
     "Share of the policy's messages that keep the protocol."
-    kept = [has_format(turn.message) for turn in trajectory.turns]
+    kept = [has_format(turn.message, needs_call=preset != 'release') for turn in trajectory.turns]
     return sum(kept)/len(kept) if kept else 0.
 
 # %% ../../nbs/30_rl.reward.ipynb #cell-12
@@ -66,11 +69,13 @@ def _sand_reward(
 ) -> Reward:
     is_valid = verdict.status == 'scored'
     paid = list(verdict.tiers)[-1:] if preset == 'release' else list(verdict.tiers)
-    rate = format_rate(trajectory)
+    rate = format_rate(trajectory, preset=preset)
     values = {'format': rate, 'execute': float(is_valid)} | {tier: float(tier in paid) for tier in ('median', 'bronze', 'silver', 'gold')}
-    reasons = {'format': f'{rate:.0%} of the messages keep the protocol', 'execute': verdict.reason}
-    components = {name: Component(value=values[name], weight=weight, reason=reasons.get(name, 'reached' if values[name] else 'not paid'))
-                  for name, weight in _SAND_WEIGHTS[preset].items()}
+    reasons = {'format': f'{rate:.0%} of the messages keep the protocol', 'execute': 'a valid submission' if is_valid else verdict.reason}
+    for tier in ('median', 'bronze', 'silver', 'gold'):
+        reasons[tier] = 'reached' if values[tier] else 'a better one is paid' if tier in verdict.tiers else 'not reached'
+    weights = _SAND_WEIGHTS[preset].items()
+    components = {name: Component(value=values[name], weight=weight, reason=reasons[name]) for name, weight in weights}
     return Reward(components=components, is_scored=verdict.status != 'unscored' and not trajectory.timed_out)
 
 # %% ../../nbs/30_rl.reward.ipynb #cell-16

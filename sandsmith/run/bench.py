@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['bench', 'ROUNDS', 'JSON', 'CHECKOUT', 'show_bench', 'bench_sandbox_command', 'bench_corpus_command',
-           'bench_peers_command', 'bench_smith_command']
+           'bench_peers_command', 'bench_smith_command', 'bench_sand_command']
 
 # %% ../../nbs/60e_run.bench.ipynb #cell-3
 import json, sys
@@ -107,3 +107,20 @@ def bench_smith_command(rounds: ROUNDS = 15, as_json: JSON = False) -> None:
     if as_json: return print(json.dumps(found, indent=2, ensure_ascii=False))
     show_bench(found)
     print(f"misjudged by the released check: {len(found['misjudged']['released'])}; by ours: {len(found['misjudged']['ours'])}")
+
+# %% ../../nbs/60e_run.bench.ipynb #cell-17
+@bench.command('sand')
+def bench_sand_command(
+    rounds: ROUNDS = 3,
+    crowd: Annotated[int, typer.Option(min=2, help='Episodes at once, for their memory.')] = 64,
+    episodes: Annotated[int, typer.Option(min=1, help='Episodes of each scripted player, for the rate.')] = 24,
+    workers: Annotated[int, typer.Option(min=1)] = 2,
+    as_json: JSON = False,
+) -> None:
+    "How long a step takes beside AIDE's interpreter and a fresh python, what of it is ours, and how many episodes fit into a minute."
+    from sandsmith.bench.sand import bench_sand
+    found = bench_sand(n=rounds, n_crowd=crowd, n_episodes=episodes, workers=workers, progress=_say)
+    if as_json: return print(json.dumps(found, indent=2, ensure_ascii=False))
+    show_bench(found)
+    print('episodes a minute: ' + ', '.join(f'{player} {rate:g}' for player, rate in found['rates'].items()))
+    for line in found['absent']: print(line)

@@ -16,6 +16,7 @@ import typer
 from .. import __version__
 from ..core import PolicyError, SandboxError, SandsmithError, SpecError, read_jsonl, reading
 from .bench import bench
+from .play import sand_play
 
 # %% ../../nbs/61_run.cli.ipynb #cell-6
 app = typer.Typer(name='sandsmith', add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -127,8 +128,9 @@ def doctor(as_json: JSON = False) -> None:
     if not can_run(findings): raise typer.Exit(1)
 
 # %% ../../nbs/61_run.cli.ipynb #cell-16
-sand = typer.Typer(help='Machine-learning tasks: make, check, show, grade.')
+sand = typer.Typer(help='Machine-learning tasks: make, check, show, play, grade.')
 app.add_typer(sand, name='sand')
+sand.command('play')(sand_play)
 TASK = Annotated[Path, typer.Argument(metavar='TASK', exists=True, file_okay=False, help='A task folder.')]
 CORPUS = Annotated[Path, typer.Argument(metavar='DIR', exists=True, file_okay=False, help='A corpus.')]
 
