@@ -123,7 +123,6 @@ X, Z = (np.hstack([block[i] for block in blocks]) for i in (0, 1))
 X, Z = ((V - X.mean(axis=0))/np.maximum(X.std(axis=0), .2) for V in (X, Z))
 '''
 
-<<<<<<< HEAD
 # %% ../../nbs/19_sand.players.ipynb #cell-10
 _EXTRACT = '''
 def sentences(text): return [s.strip() for s in text.split('.') if s.strip()]
@@ -146,23 +145,7 @@ def extract(train_texts, test_texts, answers):
     return [s.lower() for s in chosen] if all(a == a.lower() for a in answers) else chosen
 '''
 
-# %% ../../nbs/19_sand.players.ipynb #cell-11
-_FIT = '''
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.linear_model import LogisticRegression, Ridge
-
-def predict(cells, how):
-    if len(set(cells)) < 2: return np.full(len(Z), cells[0])
-    forest = dict(n_estimators=200, min_samples_leaf=2, random_state=0)
-    if how == 'number': return (Ridge(5.0) if PLAYER == 'linear' else RandomForestRegressor(**forest)).fit(X, cells).predict(Z)
-    model = (LogisticRegression(C=.3, max_iter=500) if PLAYER == 'linear' else RandomForestClassifier(**forest)).fit(X, cells)
-    return .8*model.predict_proba(Z)[:, 1] + .2*np.mean(cells) if how == 'chance' else model.predict(Z)
-
-is_inside = kind == 'text' and len(texts) == 1 and np.mean([a.lower() in t.lower() for t, a in zip(train[texts[0]], y[0])]) > .5
-if is_inside: predictions = extract(train[texts[0]], test[texts[0]], y[0])
-elif is_string:
-=======
-# %% ../../nbs/19_sand.players.ipynb #cell-11
+# %% ../../nbs/19_sand.players.ipynb #cell-12
 _MODEL = '''
 def boosted(cells, how):
     import warnings
@@ -190,17 +173,16 @@ def fit(cells, how):
 def predict(cells, how):
     if len(set(cells)) < 2: return np.full(len(Z), cells[0])
     model = fit(cells, how)
-    return model.predict_proba(Z)[:, 1].clip(.02, .98) if how == 'chance' else model.predict(Z)
+    return .8*model.predict_proba(Z)[:, 1] + .2*np.mean(cells) if how == 'chance' else model.predict(Z)
 '''
 
-# %% ../../nbs/19_sand.players.ipynb #cell-13
+# %% ../../nbs/19_sand.players.ipynb #cell-14
 _FIT = '''
 def vote(rows):
     said = [Counter((' '.join(y[0][j] for j in row)).split() if kind == 'items' else [y[0][j] for j in row]) for row in rows]
     return [' '.join(v for v, _ in c.most_common(12)) if kind == 'items' else c.most_common(1)[0][0] for c in said]
 
 def neighbours():
->>>>>>> play
     from sklearn.neighbors import NearestNeighbors
     near = NearestNeighbors(n_neighbors=min(16, len(X))).fit(X)
     inside, outside = near.kneighbors(X)[1][:, 1:], near.kneighbors(Z)[1]
@@ -209,7 +191,9 @@ def neighbours():
         return np.mean([len(a & b)/max(len(a | b), 1) for a, b in pairs])
     return vote(outside[:, :max((1, 3, 5, 9, 15), key=shared) if PLAYER == 'boosting' else 1 if PLAYER == 'linear' else 9])
 
-if is_string: predictions = neighbours()
+is_inside = kind == 'text' and len(texts) == 1 and np.mean([a.lower() in t.lower() for t, a in zip(train[texts[0]], y[0])]) > .5
+if is_inside: predictions = extract(train[texts[0]], test[texts[0]], y[0])
+elif is_string: predictions = neighbours()
 elif metric == 'qwk':
     grades = np.array([int(v) for v in y[0]])
     predictions = np.clip(np.rint(predict(grades, 'number')), grades.min(), grades.max()).astype(int).tolist()
@@ -224,11 +208,7 @@ else:
 write(predictions)
 '''
 
-<<<<<<< HEAD
-# %% ../../nbs/19_sand.players.ipynb #cell-12
-=======
-# %% ../../nbs/19_sand.players.ipynb #cell-14
->>>>>>> play
+# %% ../../nbs/19_sand.players.ipynb #cell-15
 def player_names() -> list[str]: # weakest first
     "The scripted policies."
     return ['constant', 'linear', 'forest', 'boosting', 'insider']
@@ -240,21 +220,13 @@ def player_code(
     "What the player runs."
     if name not in player_names(): raise PolicyError(f'expected a scripted policy of {player_names()}, got {name!r}')
     kinds = {known: get_metric(known).kind for known in metric_names()}
-<<<<<<< HEAD
-    does = _CONSTANT if name == 'constant' else _FILES + _FEATURES + _EXTRACT + _FIT
-=======
-    does = _CONSTANT if name == 'constant' else _FILES + _FEATURES + _MODEL + _FIT
->>>>>>> play
+    does = _CONSTANT if name == 'constant' else _FILES + _FEATURES + _MODEL + _EXTRACT + _FIT
     if name != 'insider': return f'PLAYER, KINDS = {name!r}, {kinds}\n{_READ}{does}'
     if task is None: raise PolicyError('scripted policy insider: expected a task whose private script it may run, got None')
     start = 'from __future__ import annotations\n'
     return load_insider(task.dir).replace(start, f"{start}import sys\nsys.argv = ['insider.py', '--data', 'data']\n", 1)
 
-<<<<<<< HEAD
-# %% ../../nbs/19_sand.players.ipynb #cell-15
-=======
-# %% ../../nbs/19_sand.players.ipynb #cell-17
->>>>>>> play
+# %% ../../nbs/19_sand.players.ipynb #cell-18
 _THOUGHTS = ('I run the {name} script on the training rows; it writes the submission.', 'I look at what it scores.', 'I hand it in.')
 
 @dataclass(frozen=True, kw_only=True)
