@@ -24,7 +24,7 @@ from ..sand.corpus import Corpus, build_corpus
 from ..sand.form import encode_rows
 from ..sand.grade import load_answers, read_truth
 from ..sand.metrics import get_metric, is_strictly_better
-from ..sand.players import scripted_policy
+from ..sand.players import player_names, scripted_policy
 from ..sand.spec import SandTask
 from ..sand.verify import read_columns
 
@@ -92,7 +92,7 @@ def win_rate(
     return float(np.mean([points(task) for task in tasks]))
 
 # %% ../../nbs/41_bench.corpus.ipynb #cell-12
-_PLAYERS, _PAPER_STEP_S = ('constant', 'linear', 'forest', 'insider'), 14.31
+_PLAYERS, _PAPER_STEP_S = tuple(player_names()), 14.31
 
 def _funnel_ratios(corpus: Corpus, seconds: float, peak_mb: float) -> list[Ratio]:
     n, scale = len(corpus.tasks), 912/len(corpus.tasks)
