@@ -86,16 +86,19 @@ class LocalPolicy:
         if not (Path(path)/'config.json').is_file():
             raise PolicyError(f'local:{path}: expected a Hugging Face model folder with config.json')
         self.name, self.temperature, self.max_new_tokens = f'local:{Path(path).name}', temperature, max_new_tokens
+        from transformers.utils.logging import disable_progress_bar
+        disable_progress_bar()
         self._local, self._lock = load_model(path), threading.Lock()
 
     def act(self, messages: Sequence[dict[str, Any]], *, tools: Sequence[dict[str, Any]] | None = None,
             rng: np.random.Generator | None = None) -> dict[str, Any]: # role, content, tool_calls where the text holds calls
         "The next assistant message; `PolicyError` when the conversation is too long for the model."
         talk, seed = as_text(messages, tools or ()), 0 if rng is None else int(rng.integers(2**31))
-        n, room = len(chat_ids(self._local.tokenizer, talk)), getattr(self._local.model.config, 'max_position_embeddings', None)
-        if room and n + self.max_new_tokens > room:
-            raise PolicyError(f'{self.name}: expected at most {room - self.max_new_tokens} tokens of conversation, got {n}: set a context')
+        room = getattr(self._local.model.config, 'max_position_embeddings', None)
         with self._lock:
+            n = len(chat_ids(self._local.tokenizer, talk))
+            if room and n + self.max_new_tokens > room:
+                raise PolicyError(f'{self.name}: expected {room - self.max_new_tokens} tokens of conversation, got {n}: set a context')
             said = generate(self._local, [talk], max_new_tokens=self.max_new_tokens, temperature=self.temperature, seed=seed)
         return with_calls({'role': 'assistant', 'content': said[0].text})
 

@@ -242,8 +242,15 @@ def test_best_is_kept_by_feedback_and_last_is_the_papers(task, texts):
     for rule, status in (('last', 'missing'), ('best', 'scored')):
         said, verdict = play(task, *steps, submission=rule)
         assert verdict.status == status and verdict.facts['submission'] == rule
-    assert verdict.tiers == TIERS and [t.score for t in said.turns[1:]] == [said.turns[1].score]*5 and 'an earlier one counts' in said.turns[2].observation
+    assert verdict.tiers == TIERS and [t.score for t in said.turns[1:]] == [said.turns[1].score]*5
+    assert ['an earlier one counts' in t.observation for t in said.turns[:5]] == [False, False, False, True, True]
     assert play(task, *steps[:3], say('submit'))[1].tiers != TIERS
+
+
+def test_which_one_is_kept_tells_no_score(task, texts):
+    "Without feedback, the observation after a better and after a worse submission are the same."
+    shown = [play(task, hand_in(texts['noise 0.5']), hand_in(texts[f'noise {k}']), say('submit'), submission='best', feedback='none')[0].turns[1].observation for k in (.2, 1.)]
+    assert shown[0] == shown[1]
 
 
 @pytest.mark.parametrize('end,status', [('raise SystemExit(3)', 'error'), ('import os, signal; os.kill(os.getpid(), signal.SIGSEGV)', 'killed'),

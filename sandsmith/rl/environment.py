@@ -53,7 +53,7 @@ _SAND_SYSTEM = ('You solve a machine-learning competition. Before every call, th
 def sand_messages(
     task: SandTask,
 ) -> list[dict[str, Any]]: # OpenAI chat messages
-    "The prompt of a sand episode: the rules, and the competition's own page (SandMLE §3.4.4)."
+    "The prompt of a sand episode: the rules, and the competition's own page (SandMLE §3.4.3)."
     page = (task.public_dir/'description.md').read_text(encoding='utf-8')
     return [{'role': 'system', 'content': _SAND_SYSTEM}, {'role': 'user', 'content': page}]
 
@@ -68,8 +68,8 @@ class Submissions:
         rule: Rule,
     ):
         self._grade, self._rule = grade, rule
-        self._seen: bytes | None = None # what lies in the working folder
-        self._last: tuple[bytes | None, Verdict] = (None, grade(None))
+        self._there: tuple[bytes | None, Verdict] = (None, grade(None)) # what lies in the working folder
+        self._last = self._there
         self._best: tuple[bytes | None, Verdict] | None = None
 
     @property
@@ -82,13 +82,13 @@ class Submissions:
         is_ok: bool, # whether the step ended well
     ) -> str: # what became of it, for the agent
         "Note what a step left."
-        if content != self._seen:
-            self._seen, verdict = content, self._grade(content)
-            if is_ok or verdict.status == 'scored' or self._last[1].status != 'scored': self._last = content, verdict
-            if verdict.status == 'scored' and (not self._best or _beats(verdict, self._best[1])): self._best = content, verdict
-        kept = self.counted[0]
-        if kept == content: return 'not found' if content is None else 'found'
-        return f'{"not found" if content is None else "found"}, but an earlier one counts'
+        if content != self._there[0]:
+            verdict = self._grade(content)
+            self._there = content, verdict
+            if is_ok or verdict.status == 'scored' or self._last[1].status != 'scored': self._last = self._there
+            if verdict.status == 'scored' and (not self._best or _beats(verdict, self._best[1])): self._best = self._there
+        is_replaced = self._there[1].status != 'scored' and self.counted[0] != content
+        return ('not found' if content is None else 'found') + ', but an earlier one counts'*is_replaced
 
 # %% ../../nbs/31_rl.environment.ipynb #cell-13
 def _beats(a: Verdict, b: Verdict) -> bool: # both scored, by the same metric

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 from ..chat import ChatPolicy, Policy
 from ..core import Limits, PolicyError, read_jsonl
-from ..react import LocalPolicy, read_transcripts, replay_policy
+from ..react import LocalPolicy, ReplayPolicy, read_transcripts, replay_policy
 from .environment import Rule, SandEnv, rollout
 from .observe import Feedback
 from .reward import Preset, Reward, reward
@@ -80,7 +80,7 @@ def play_episode(
 ) -> Episode:
     "Play a policy on a task, grade it and pay it; a replay ends where its transcript ends."
     env = SandEnv(task, feedback=settings.feedback, submission=settings.submission, limits=Limits(timeout_s=settings.timeout_s))
-    n_turns = min(settings.max_turns, len(getattr(policy, 'said', range(settings.max_turns))))
+    n_turns = min(settings.max_turns, len(policy.said)) if isinstance(policy, ReplayPolicy) else settings.max_turns
     said, verdict = rollout(env, policy, task_id=task.task_id, seed=settings.seed, max_turns=n_turns, budget=settings.context)
     return Episode(task=task, settings=settings, trajectory=said, verdict=verdict, reward=reward(verdict, said, preset=settings.preset))
 

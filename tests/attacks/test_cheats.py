@@ -184,14 +184,15 @@ class FlipSearch:
     def act(self, messages, *, tools=None, rng=None):
         self.turn += 1
         if self.turn % 2 and self.turn > 1: # a score has come
-            score = float(re.search(r': (\S+) \(', messages[-1]['content'])[1])
+            score = float(re.search(r'(?:rows: |"score": )([-\d.e]+)', messages[-1]['content'])[1])
             if self.score is None or score > self.score: self.score, self.best = score, self.tried or self.best
         if self.turn == 20: return say('submit')
         if self.turn == 19: return write(self.csv(self.best))
         if self.turn % 2 == 0: return say('score')
         if self.turn > 1:
             self.tried = [list(row) for row in self.best]
-            for i in self.rng.choice(len(self.tried), self.size, replace=False): self.tried[i][1] = str(self.rng.choice(self.labels))
+            for i in self.rng.choice(len(self.tried), self.size, replace=False):
+                self.tried[i][1] = str(self.rng.choice([label for label in self.labels if label != self.tried[i][1]]))
         return write(self.csv(self.tried or self.best))
 
 
@@ -206,17 +207,19 @@ def constant_text(task):
 
 @pytest.mark.parametrize('feedback', ['public', 'paper'])
 def test_flipping_a_row_at_a_time_changes_no_row_that_counts(task, constant_text, honest, feedback):
-    """A flip that the feedback likes is, by that, one of a feedback row: the reward rows stay those of the constant, and so does the
-    reward, for every metric that is a mean over rows. What is learnt about the feedback rows cannot be cashed in."""
+    """The feedback depends on the feedback rows alone, so a flip that it likes is one of theirs: the reward rows stay those of the
+    constant, and so does the reward. What is learnt about the feedback rows cannot be cashed in."""
     answers = load_answers(task.dir)
-    for seed in range(2):
+    liked = 0
+    for seed in range(10, 15): # among them some that hit upon a feedback row
         policy = FlipSearch(task, constant_text, 1, seed)
-        if feedback == 'paper': policy.act = lambda messages, act=policy.act, **how: act([*messages[:-1], {**messages[-1], 'content': ': ' + str(json.loads(messages[-1]['content'].split('Details: ')[1])['score']) + ' ('} if 'Details' in messages[-1]['content'] else messages[-1]], **how)
         totals, verdict, _ = play(task, policy, feedback=feedback)
         final = {row[0]: row[1] for row in policy.best}
         counted = [i for i, part in zip(answers.ids, answers.parts) if part == 'reward']
         start = dict(row.split(',') for row in rows_of(constant_text)[1])
-        assert {final[i] for i in counted} == {start[i] for i in counted} and verdict.score == honest[1].score and totals == honest[0]
+        assert [final[i] for i in counted] == [start[i] for i in counted] and verdict.score == honest[1].score and totals == honest[0]
+        liked += final != start
+    assert liked # the search does find rows to flip
 
 
 def test_flipping_many_rows_at_a_time_gains_no_more_than_noise(task, constant_text, honest):
