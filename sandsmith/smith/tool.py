@@ -150,6 +150,12 @@ def _attempt(
     except (RecursionError, MemoryError): return None, 'syntax error: nested too deeply to parse'
     except ValueError: return None, 'syntax error: a character that Python source cannot hold'
 
+def _parse(
+    code: str, # Python source
+) -> tuple[ast.Module | None, str]: # None and why there is no tree
+    "A syntax tree."
+    return _attempt(lambda: ast.parse(code))
+
 def _compile(
     code: str, # Python source
 ) -> tuple[CodeType | None, str]: # None and why it does not compile; None and '' when compiling could take too long
@@ -226,9 +232,10 @@ def _read_signature(
     is_code = any(isinstance(c, CodeType) and c.co_name == name and c.co_firstlineno == line for c in module.co_consts)
     if start < 0 or not is_code: return None
     lines = code[start:].split('\n', 8)[:8]
-    heads = ('\n'.join(lines[:n + 1]) + '\n pass' for n, text in enumerate(lines) if ':' in text)
-    tree = next((tree for head in heads if (tree := _attempt(lambda: ast.parse(head))[0])), None)
-    return tree.body[0] if tree and isinstance(tree.body[0], ast.FunctionDef) else None
+    for n, text in enumerate(lines, 1): # the signature ends in one of these lines
+        tree = _parse('\n'.join(lines[:n]) + '\n pass')[0] if ':' in text else None
+        if tree and isinstance(tree.body[0], ast.FunctionDef): return tree.body[0]
+    return None
 
 # %% ../../nbs/21_smith.tool.ipynb #cell-25
 _ANNOTATIONS = {
@@ -314,7 +321,7 @@ def verify(
     if blocks.python and schema and not syntax_why:
         fn = _read_signature(code, module, name) if module else None
         if not fn:
-            tree, syntax_why = _attempt(lambda: ast.parse(code))
+            tree, syntax_why = _parse(code)
             if tree: fn, fn_why = _find_function(tree, name)
     reasons += [why for why in (syntax_why, schema_why) if why]
     if blocks.python and schema and not syntax_why:
