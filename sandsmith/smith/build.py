@@ -16,7 +16,7 @@ from ..core import Limits, SandboxError, SpecError, content_id, derive_seed
 from ..sandbox import CallResult, call_tool
 from .graders import Equivalence, Row, is_same_value
 from .tasks import CATEGORIES, CATEGORY_ARGS, bands_of, bind_arguments, draw_rows, order_arguments
-from .tool import Interface, Tool, ToolVerdict, verify
+from .tool import Interface, Tool, ToolVerdict, drop_thought, verify
 from ..trace import Verdict
 
 # %% ../../nbs/21b_smith.build.ipynb #cell-6
@@ -180,7 +180,7 @@ def grade_build(
     limits: Limits | None = None,
 ) -> Verdict: # score = share of the hidden questions answered right; facts hold the flags and `right`
     "Judge a build response (SMITH §2.1); a candidate's fault is a fact, a fault of the sandbox is `unscored`."
-    v = verify(text, interface=row.interface, allow_text=allow_text)
+    v = verify(drop_thought(text), interface=row.interface, allow_text=allow_text)
     return grade_verified(v, row, evaluate=evaluate, limits=limits)
 
 # %% ../../nbs/21b_smith.build.ipynb #cell-29
@@ -193,7 +193,7 @@ def build_tool(
 ) -> Tool | None: # None when no proposal can be used
     "Ask for a tool; of several, the first that answers most validation questions."
     said = [policy.act(build_messages(row), tools=(), rng=rng).get('content') or '' for _ in range(proposals)]
-    found = [v.tool for v in (verify(str(text), interface=row.interface) for text in said) if v.tool]
+    found = [v.tool for v in (verify(drop_thought(str(text)), interface=row.interface) for text in said) if v.tool]
     if len(found) < 2 or not validation: return found[0] if found else None
     marks = [sum(try_tool(tool, validation, interface=row.interface)) for tool in found]
     return found[marks.index(max(marks))]
