@@ -9,7 +9,7 @@ from sandsmith.smith.graders import is_same_text, is_same_value
 from sandsmith.smith.judge import score_build
 from sandsmith.smith.oracle import reference_tool, tool_response
 from sandsmith.smith.tasks import CATEGORIES
-from sandsmith.smith.tool import verify
+from sandsmith.smith.tool import drop_thought, verify
 from sandsmith.trace import Trajectory
 
 _SAID = Trajectory(task_id='t', policy='p', seed=0, messages=(), turns=(), stop_reason='submitted')
@@ -81,3 +81,15 @@ def test_matching_strings_fails_right_answers_and_passes_no_wrong_ones():
         assert all(by_value) and (all(by_text) if category == 'gcd' else sum(by_text) < len(hidden))
     row = _ROW.hidden[0]
     assert is_same_text(row, f' {row.answer}. ') and not is_same_text(row, f'{row.answer} or 3') and not is_same_text(row, None)
+
+
+_GOOD = tool_response(reference_tool('gcd'))
+
+@pytest.mark.parametrize('text, is_thought', [
+    (f'<think>{_GOOD}</think>\n{_GOOD}', True), (f'{_GOOD}\nNo, wait.\n</think>\n\n{_GOOD}', True), (f'<think></think>{_GOOD}', True),
+    (_GOOD, False), (f'<think>{_GOOD}', False), (f'{_GOOD}</think>', False), (_GOOD.replace('import math', 'import math # </think>'), False),
+    (_GOOD.replace('```json', '</think>\n```json'), False), (_GOOD.replace('The', '</think>'), False), ('</think>'*30_000, False), ('', False)])
+def test_drafts_of_a_thought_are_no_answer(text, is_thought):
+    said = drop_thought(text)
+    assert (said != text) == is_thought and (not is_thought or verify(said).format_ok)
+    if is_thought: assert score_build(text, _ROW) == score_build(said, _ROW) and score_build(text, _ROW).score == 1

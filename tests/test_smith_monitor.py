@@ -2,12 +2,13 @@
 import csv
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given, strategies as st
 
 from sandsmith.rl.monitor import FLAGS, attribute_change, build_record, category_summary, find_alerts, find_leaks, step_summary, use_record
-from sandsmith.rl.reward import JUDGE_MARKS, BuildScheme, UseScheme, efficiency, reward
+from sandsmith.rl.reward import JUDGE_MARKS, Preset, BuildScheme, UseScheme, efficiency, reward
 from sandsmith.trace import Trajectory, Verdict
 
 _SAID = Trajectory(task_id='t', policy='p', seed=0, messages=(), turns=(), stop_reason='submitted')
@@ -43,7 +44,8 @@ def test_the_table_is_a_format_of_one_and_a_half():
 
 
 def test_no_reward_pays_a_verifier_failure_but_the_one_that_collapsed():
-    assert find_leaks('build') == find_leaks('build_release') == []
+    presets = [preset for preset in get_args(Preset) if preset.startswith('build')]
+    assert [preset for preset in presets if find_leaks(preset)] == ['build_collapse'] and len(presets) == 3
     leaks = dict(find_leaks('build_collapse'))
     assert leaks['fn_mismatch'] == .25 and 'syntax_error' not in leaks
     assert find_leaks(BuildScheme(judge_on_step1_fail='half')) and not find_leaks(BuildScheme(judge_weight=.5, format_scheme='two_part'))

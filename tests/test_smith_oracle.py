@@ -6,7 +6,7 @@ import pytest
 from sandsmith.core import Limits, SpecError
 from sandsmith.smith.build import BuildRow, grade_build, try_tool
 from sandsmith.smith.oracle import reference_tool, tool_response
-from sandsmith.smith.tasks import CATEGORIES, SEEN, rows
+from sandsmith.smith.tasks import CATEGORIES, SEEN, bands_of, rows
 from sandsmith.smith.tool import verify
 
 _N = int(os.environ.get('SANDSMITH_ORACLE_ROWS', '20')) # SANDSMITH_ORACLE_ROWS=200 makes it the study
@@ -45,3 +45,9 @@ def test_a_narrow_tool_passes_the_easy_band_and_fails_the_hard_one():
 
 
 def test_both_groups_have_tools(): assert set(SEEN) < set(CATEGORIES) and len(CATEGORIES) == 23
+
+
+@pytest.mark.parametrize('interface', ['typed', 'solve_question'])
+@pytest.mark.parametrize('category', [c for c in CATEGORIES if 'middle' in bands_of(c)])
+def test_the_reference_tool_scores_one_on_the_middle_band(category, interface):
+    assert all(try_tool(reference_tool(category, interface), rows(category, 'middle', 6, 79), interface=interface, limits=Limits(timeout_s=60)))

@@ -84,13 +84,15 @@ def measure_verifier(
 ) -> tuple[list[Timing], list[Ratio]]:
     "CPU time of the verifier, beside bare compiling."
     long = max(reference_responses(), key=len)
-    sets = {'handed cases': [case['response'] for case in handed_cases()], 'reference tools': reference_responses(), 'the longest of them': [long]*20}
+    cases = [case['response'] for case in handed_cases()]
+    sets = {'handed cases': cases, 'reference tools': reference_responses(), 'the longest of them': [long]*20}
     timings, ratios = [], []
     for name, texts in sets.items():
         seconds = _cpu_seconds(verify, texts, n)
-        timings.append(Timing(name=f'verify, {name}', ms=round(1000*seconds/len(texts), 3), n=n, note=f'{len(texts)/seconds:.0f} a second'))
+        rate = len(texts)/seconds
+        timings.append(Timing(name=f'verify, {name}', ms=round(1000/rate, 3), n=n, note=f'{rate:.0f} a second'))
         if name == 'handed cases':
-            ratios.append(Ratio(name=f'responses verified a second, {name}', value=len(texts)/seconds, limit=2000., is_at_least=True))
+            ratios.append(Ratio(name=f'responses verified a second, {name}', value=rate, limit=2000., is_at_least=True))
             continue
         codes = [parse_response(text).python[0] for text in texts]
         bare = _cpu_seconds(lambda code: compile(code, '<tool>', 'exec', dont_inherit=True), codes, n)
@@ -123,7 +125,7 @@ def count_misjudged() -> dict[str, list[str]]: # 'released' and 'ours': ids of c
     "Both checks on the handed cases."
     ours = {case['id']: verify(case['response']) for case in handed_cases()}
     return {'released': [c['id'] for c in handed_cases() if released_flags(c['response']) != c['expected']],
-            'ours': [c['id'] for c in handed_cases() if any(getattr(ours[c['id']], flag) != is_so for flag, is_so in c['expected'].items())]}
+            'ours': [c['id'] for c in handed_cases() if {flag: getattr(ours[c['id']], flag) for flag in c['expected']} != c['expected']]}
 
 # %% ../../nbs/42_bench.smith.ipynb #cell-16
 def bench_smith(
@@ -137,6 +139,7 @@ def bench_smith(
     say('the verifier')
     more = measure_verifier(max(3, n//3))
     misjudged = count_misjudged()
-    ratios += [*more[1], Ratio(name=f'of {len(handed_cases())} structural cases misjudged', value=len(misjudged['ours']), limit=0., is_at_least=False)]
+    ratios += [*more[1], Ratio(name=f'of {len(handed_cases())} structural cases misjudged', value=len(misjudged['ours']), limit=0.,
+                               is_at_least=False)]
     return {'timings': [vars(t) for t in timings + more[0]],
             'ratios': [{**vars(r), 'value': round(r.value, 2), 'is_kept': r.is_kept} for r in ratios], 'misjudged': misjudged}

@@ -55,7 +55,7 @@ def step_summary(
     *, pool_sizes: Mapping[str, int] | None = None, # tools a category, of `ToolPool.sizes`; None = there is no pool
 ) -> dict[str, float]: # means of the flags and rewards; reward, n, zero_variance, clipped_ratio, mean_tokens, pool_size
     "The figures of one training step (SMITH App. B.4.4)."
-    paid = [float(r.get('env_reward', r.get('use_reward'))) for r in records]
+    paid = [float(r['env_reward'] if 'env_reward' in r else r['use_reward']) for r in records]
     names = (*FLAGS, 'format', 'eval_reward', 'env_reward', 'judge_reward', 'use_correct', 'use_reward', 'n_turns')
     return {name: value for key in names for name, value in _mean(records, key).items()} | {
         'n': len(records), 'reward': sum(paid)/len(paid), 'zero_variance': zero_variance_share(paid, group_size),

@@ -348,7 +348,7 @@ def score(
     seed: Annotated[int, typer.Option(min=0, help='Draws the hidden questions.')] = 0,
     n_hidden: Annotated[int, typer.Option('--k', min=1, max=80, help='Hidden questions.')] = 16,
     interface: Annotated[str, typer.Option(help='typed or solve_question')] = 'typed',
-    bands: Annotated[str, typer.Option(help='Where hidden questions come from: evaluation, and perhaps middle and induction.')] = 'evaluation',
+    bands: Annotated[str, typer.Option(help='Of the hidden questions: evaluation, and perhaps middle, induction.')] = 'evaluation',
     as_json: JSON = False,
 ) -> None:
     "Score one build response on hidden questions; exit code 1 when it cannot be used."

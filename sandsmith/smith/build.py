@@ -16,7 +16,7 @@ from ..core import Limits, SandboxError, SpecError, content_id, derive_seed
 from ..sandbox import CallResult, call_tool
 from .graders import Equivalence, Row, is_same_value
 from .tasks import CATEGORIES, CATEGORY_ARGS, bands_of, bind_arguments, draw_rows, order_arguments
-from .tool import Interface, Tool, ToolVerdict, verify
+from .tool import Interface, Tool, ToolVerdict, drop_thought, verify
 from ..trace import Verdict
 
 # %% ../../nbs/21b_smith.build.ipynb #cell-6
@@ -35,6 +35,7 @@ class BuildRow:
     shown: tuple[Row, ...]  # N solved questions, induction band
     hidden: tuple[Row, ...] # K questions, evaluation band first; fewer where fewer exist
     interface: Interface = 'typed' # 'solve_question': the tool must be `solve(question)` and read the question itself
+    prompt: Literal['short', 'full'] = 'short' # how much advice `build_messages` gives
 
 def _deal(
     category: str,
@@ -71,6 +72,7 @@ def draw_build_rows(
     n_shown: int = 4, # N of the paper
     n_hidden: int = 16, # K of the paper
     interface: Interface = 'typed',
+    prompt: Literal['short', 'full'] = 'short',
     test_bands: Sequence[str] = ('evaluation',), # where the hidden questions come from; bands that a category lacks are passed over
 ) -> list[BuildRow]: # a pure function of its arguments
     "Draw build prompts (SMITH §2, N = 4, K = 16)."
@@ -89,7 +91,7 @@ def draw_build_rows(
         for band, k in shares[category].items():
             hidden += _pick([r for r in dealt[category, band] if r.question not in {q.question for q in shown + hidden}], k, rng)
         found.append(BuildRow(id=content_id([r.id for r in shown + hidden]), category=category, shown=shown, hidden=hidden,
-                              interface=interface))
+                              interface=interface, prompt=prompt))
     return found
 
 # %% ../../nbs/21b_smith.build.ipynb #cell-13
@@ -102,6 +104,16 @@ def share_by_band(
     return {band: float(np.mean([ok for r, ok in zip(row.hidden, right) if r.band == band])) for band in bands}
 
 # %% ../../nbs/21b_smith.build.ipynb #cell-16
+_ADVICE = '''Write one Python function that answers every question of this kind, much harder ones too.
+- The function does the work; whoever calls it only reads a question and fills in the arguments. One typed parameter a value.
+- Name it with a verb and a noun.
+- Prefer the standard library, sympy and numpy to regular expressions; think of edge cases; write nothing of the examples into the code.
+- The schema's name is that of the top-level def, letter for letter. Every parameter has a description, and required lists each one
+  without a default.
+- Reply with exactly one ```python block and exactly one ```json block, which holds {"type": "function", "function": {"name": …,
+  "description": …, "parameters": {"type": "object", "properties": {…}, "required": […]}}}, and with no other text.'''
+
+# %% ../../nbs/21b_smith.build.ipynb #cell-17
 def describe_arguments(
     category: str,
 ) -> str: # one sentence
@@ -114,11 +126,11 @@ def build_messages(
     "The prompt of a build task (after SMITH App. D)."
     pairs = '\n'.join(f'Q: {r.question.strip()}\nA: {r.answer.strip()}' for r in row.shown)
     takes = describe_arguments(row.category) if row.interface == 'typed' else 'It must be called solve and take the question (string).'
-    ask = (f'Write one function for such questions. {takes} '
-           'Reply with a ```python block, then a ```json block: its tool schema.')
+    if row.prompt == 'full': ask = f'{_ADVICE}\n- {takes}'
+    else: ask = f'Write one function for such questions. {takes} Reply with a ```python block, then a ```json block: its tool schema.'
     return [{'role': 'system', 'content': 'You write tools.'}, {'role': 'user', 'content': f'{pairs}\n\n{ask}'}]
 
-# %% ../../nbs/21b_smith.build.ipynb #cell-19
+# %% ../../nbs/21b_smith.build.ipynb #cell-20
 def try_tool(
     tool: Tool,
     hidden: Sequence[Row], # questions with canonical arguments
@@ -140,10 +152,10 @@ def _ignores_questions(rows: Sequence[Row], answers: Sequence[CallResult | None]
     given = [(str(a.value).strip(), row.answer) for row, a in zip(rows, answers) if a is not None and a.status == 'ok']
     return len({value for value, _ in given}) == 1 and len({gold for _, gold in given}) > 1
 
-# %% ../../nbs/21b_smith.build.ipynb #cell-20
+# %% ../../nbs/21b_smith.build.ipynb #cell-21
 Evaluator = Callable[[Tool, BuildRow], list[bool]]
 
-# %% ../../nbs/21b_smith.build.ipynb #cell-21
+# %% ../../nbs/21b_smith.build.ipynb #cell-22
 _FLAGS = ('step1_fail', 'fn_mismatch', 'param_mismatch', 'syntax_error', 'format_ok')
 
 def grade_verified(
@@ -168,10 +180,10 @@ def grade_build(
     limits: Limits | None = None,
 ) -> Verdict: # score = share of the hidden questions answered right; facts hold the flags and `right`
     "Judge a build response (SMITH §2.1); a candidate's fault is a fact, a fault of the sandbox is `unscored`."
-    v = verify(text, interface=row.interface, allow_text=allow_text)
+    v = verify(drop_thought(text), interface=row.interface, allow_text=allow_text)
     return grade_verified(v, row, evaluate=evaluate, limits=limits)
 
-# %% ../../nbs/21b_smith.build.ipynb #cell-28
+# %% ../../nbs/21b_smith.build.ipynb #cell-29
 def build_tool(
     policy: Policy,
     row: BuildRow, # its hidden questions are not looked at
@@ -181,7 +193,7 @@ def build_tool(
 ) -> Tool | None: # None when no proposal can be used
     "Ask for a tool; of several, the first that answers most validation questions."
     said = [policy.act(build_messages(row), tools=(), rng=rng).get('content') or '' for _ in range(proposals)]
-    found = [v.tool for v in (verify(str(text), interface=row.interface) for text in said) if v.tool]
+    found = [v.tool for v in (verify(drop_thought(str(text)), interface=row.interface) for text in said) if v.tool]
     if len(found) < 2 or not validation: return found[0] if found else None
     marks = [sum(try_tool(tool, validation, interface=row.interface)) for tool in found]
     return found[marks.index(max(marks))]

@@ -14,7 +14,7 @@ import numpy as np
 from ..chat import Policy
 from ..core import Limits, PolicyError
 from .build import BuildRow, Evaluator, grade_verified
-from .tool import Tool, ToolVerdict, _attempt, verify
+from .tool import Tool, ToolVerdict, _parse, drop_thought, verify
 from ..trace import Verdict
 
 # %% ../../nbs/23_smith.judge.ipynb #cell-6
@@ -116,7 +116,7 @@ def rule_marks(
     row: BuildRow,
 ) -> dict[str, float]: # five marks, 0..5
     "Marks by rules, the same every time."
-    tree = _attempt(lambda: ast.parse(tool.code))[0]
+    tree = _parse(tool.code)[0]
     if tree is None: return dict.fromkeys(MARKS, 0.) # nested so deeply that it compiles, but has no tree
     fn = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == tool.name][-1]
     function, properties = tool.schema['function'], tool.schema['function']['parameters']['properties']
@@ -164,7 +164,7 @@ def score_build(
 ) -> Verdict: # as of `grade_build`, with `judge` among the facts; `unscored` when a model cannot be reached
     "Verify, try and mark a build response, in this order (SMITH §2.1)."
     try:
-        v = verify(text, interface=row.interface, allow_text=allow_text)
+        v = verify(drop_thought(text), interface=row.interface, allow_text=allow_text)
         verdict = grade_verified(v, row, evaluate=evaluate, limits=limits)
         if not judge or verdict.status != 'scored': return verdict
         marks = judge_tool(v, row, judge)

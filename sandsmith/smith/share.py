@@ -13,7 +13,7 @@ from ..core import write_atomic
 from .tool import Tool, _is_main_guard
 
 # %% ../../nbs/26_smith.share.ipynb #cell-7
-_SERVER = '''"""{name}, served by the Model Context Protocol over stdin and stdout"""
+_HEAD = '''"""{name}, served by the Model Context Protocol over stdin and stdout"""
 import contextlib, json, sys, types
 
 TOOL = json.loads({tool!r})
@@ -34,27 +34,30 @@ def call(tool, params):
     try: value = tool(**(params.get('arguments') or {{}}))
     except (Exception, SystemExit) as e: return say(f'{{type(e).__name__}}: {{e}}', isError=True)
     return say(value if isinstance(value, str) else json.dumps(value, default=str))
+'''
 
+# %% ../../nbs/26_smith.share.ipynb #cell-8
+_SERVE = '''
 
 def answer(tool, method, params):
-    hello = {{'protocolVersion': params.get('protocolVersion', '2025-06-18'), 'capabilities': {{'tools': {{}}}},
-             'serverInfo': {{'name': TOOL['name'], 'version': '1'}}}}
-    if method == 'initialize': return {{'result': hello}}
-    if method == 'ping': return {{'result': {{}}}}
-    if method == 'tools/list': return {{'result': {{'tools': [TOOL]}}}}
-    if method == 'tools/call': return {{'result': call(tool, params)}}
-    return {{'error': {{'code': -32601, 'message': f'unknown method: {{method}}'}}}}
+    hello = {'protocolVersion': params.get('protocolVersion', '2025-06-18'), 'capabilities': {'tools': {}},
+             'serverInfo': {'name': TOOL['name'], 'version': '1'}}
+    if method == 'initialize': return {'result': hello}
+    if method == 'ping': return {'result': {}}
+    if method == 'tools/list': return {'result': {'tools': [TOOL]}}
+    if method == 'tools/call': return {'result': call(tool, params)}
+    return {'error': {'code': -32601, 'message': f'unknown method: {method}'}}
 
 
 def main(out):
     tool = load()
     for line in sys.stdin.buffer:
         try: asked = json.loads(line)
-        except ValueError: asked = {{'id': None, 'method': 'what is no JSON'}}
+        except ValueError: asked = {'id': None, 'method': 'what is no JSON'}
         if not isinstance(asked, dict) or 'id' not in asked: continue # a notification
         params = asked.get('params')
-        reply = answer(tool, asked.get('method'), params if isinstance(params, dict) else {{}})
-        out.write(json.dumps({{'jsonrpc': '2.0', 'id': asked['id'], **reply}}) + '\\n')
+        reply = answer(tool, asked.get('method'), params if isinstance(params, dict) else {})
+        out.write(json.dumps({'jsonrpc': '2.0', 'id': asked['id'], **reply}) + '\\n')
         out.flush()
 
 
@@ -62,7 +65,7 @@ if __name__ == '__main__':
     with contextlib.redirect_stdout(sys.stderr): main(sys.__stdout__)
 '''
 
-# %% ../../nbs/26_smith.share.ipynb #cell-8
+# %% ../../nbs/26_smith.share.ipynb #cell-9
 def _as_literal(
     code: str,
 ) -> str: # a Python expression that is this text, lines kept
@@ -76,9 +79,9 @@ def to_mcp_server(
     "A tool as a Model Context Protocol server, in one file without dependencies."
     function = tool.schema['function']
     told = {'name': tool.name, 'description': function.get('description', ''), 'inputSchema': function['parameters']}
-    return _SERVER.format(tool=json.dumps(told), code=_as_literal(tool.code), name=tool.name)
+    return _HEAD.format(tool=json.dumps(told), code=_as_literal(tool.code), name=tool.name) + _SERVE
 
-# %% ../../nbs/26_smith.share.ipynb #cell-11
+# %% ../../nbs/26_smith.share.ipynb #cell-12
 _MAIN = '''
 
 if __name__ == '__main__':
@@ -106,7 +109,7 @@ python scripts/{name}.py '{example}'
 {rows}
 '''
 
-# %% ../../nbs/26_smith.share.ipynb #cell-12
+# %% ../../nbs/26_smith.share.ipynb #cell-13
 def _as_line(text: Any) -> str:
     "One line of printable characters."
     return ''.join(c for c in ' '.join(str(text).split()) if c.isprintable())

@@ -287,7 +287,8 @@ def order_arguments(
 def _read_draw(path: Path) -> RowDraw | None:
     "A cached draw; None when absent or damaged."
     try:
-        head, *lines = [json.loads(line) for line in path.read_text(encoding='utf-8').removesuffix('\n').split('\n')] # not splitlines: JSON may hold U+2028
+        text = path.read_text(encoding='utf-8').removesuffix('\n')
+        head, *lines = [json.loads(line) for line in text.split('\n')] # not splitlines: JSON may hold U+2028
         rows = [Row(**line | {'args': order_arguments(line['category'], line['args'])}) for line in lines]
         draw = RowDraw(rows=tuple(rows), dropped=head['dropped'], is_exhausted=head['is_exhausted'])
         return draw if content_id(rows_to_jsonl(draw.rows)) == head['rows'] else None

@@ -103,7 +103,8 @@ def read_boxed(
 
 # %% ../../nbs/25_smith.use.ipynb #cell-13
 AnswerTag = Literal['boxed', 'final_answer', 'answer']
-_ASKED_AS = {'boxed': r'\boxed{your answer here}', 'final_answer': 'FINAL_ANSWER: your answer here', 'answer': '<answer>your answer here</answer>'}
+_ASKED_AS = {'boxed': r'\boxed{your answer here}', 'final_answer': 'FINAL_ANSWER: your answer here',
+             'answer': '<answer>your answer here</answer>'}
 _TAGGED = {'final_answer': re.compile(r'FINAL_ANSWER:[ \t]*([^\n]+)'), 'answer': re.compile(r'<answer>(.*?)</answer>', re.DOTALL)}
 
 # %% ../../nbs/25_smith.use.ipynb #cell-14
