@@ -1,5 +1,5 @@
 "Files that somebody tore: one line that names the file or a reported problem, never a traceback, and what can be made again is"
-import json, shutil
+import json, shutil, subprocess
 import pytest
 import sandsmith.run.cli as cli
 from sandsmith.core import RunError, SpecError, TrainError, read_json
@@ -8,6 +8,7 @@ from sandsmith.rl.grpo import read_journal
 from sandsmith.rl.train import _once
 from sandsmith.run.stages import play_episode
 from sandsmith.sand.corpus import build_corpus, load_corpus
+from sandsmith.sand.verify import check_files
 
 @pytest.fixture
 def shell(capsys):
@@ -47,10 +48,20 @@ def test_a_torn_task_does_not_hide_the_others(shell, corpus, text):
     shutil.copytree(task.dir, corpus/'tasks'/'torn')
     (corpus/'tasks'/'torn'/'task.json').write_bytes(text)
     (corpus/'corpus.json').write_text(json.dumps({**listed, 'tasks': [{'task_id': 'torn'}, *listed['tasks']]}))
+    (corpus/'split.json').write_text(json.dumps({'train': [task.task_id], 'validation': ['torn']}))
     code, out, _ = shell('sand', 'verify', corpus, '--json')
     found = json.loads(out)
     assert code == 1 and found['n_tasks'] == 2 and [(p['task'], p['code']) for p in found['problems']] == [('torn', 'broken_task')]
     for command in (('stats', corpus), ('show', corpus/'tasks'/'torn')): assert shell('sand', *command)[0] == 2
+
+def test_a_split_or_a_folder_that_does_not_fit_is_reported(shell, corpus):
+    task_id = load_corpus(corpus).tasks[0].task_id
+    (corpus/'split.json').write_text(json.dumps({'train': [task_id], 'validation': [task_id]}))
+    (corpus/'tasks'/'stray').mkdir()
+    code, out, _ = shell('sand', 'verify', corpus, '--json')
+    found = json.loads(out)
+    assert code == 1 and found['n_tasks'] == 1 and [p['code'] for p in found['problems']] == ['broken_corpus']*2
+    assert 'in one part' in out and 'stray' in out
 
 def test_a_page_that_is_no_text_is_named(shell, corpus):
     task = load_corpus(corpus).tasks[0]
@@ -87,6 +98,16 @@ def test_a_worker_that_is_killed_is_one_line(shell, tmp_path, monkeypatch):
     monkeypatch.setattr('sandsmith.sand.corpus._process_candidate', die)
     code, _, err = shell('sand', 'generate', '--out', tmp_path/'c', '--n', 2, '--workers', 2)
     assert code == 1 and 'a worker was killed' in err and '--resume' in err
+
+def test_a_disk_that_is_really_full_keeps_what_is_whole(tmp_path):
+    disk = tmp_path/'disk'
+    disk.mkdir()
+    if subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=250k', 'none', disk], capture_output=True).returncode: pytest.skip('may not mount a small disk')
+    try:
+        with pytest.raises(RunError, match='no space left on the disk of .*--resume'): build_corpus(disk/'c', n=6, seed=3, modalities=['tabular'], workers=1)
+        left = list((disk/'c'/'tasks').iterdir())
+        assert left and all(not any(check_files(d, read_json(d/'task.json'))) for d in left) and not (disk/'c'/'corpus.json').exists()
+    finally: subprocess.run(['umount', disk], check=True)
 
 def die(*args):
     import os, signal

@@ -13,9 +13,10 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from sandsmith.core import SpecError, canonical_json, derive_seed
-from sandsmith.sand.calibrate import draw_population, measure_quality, predict_population
+from sandsmith.sand.calibrate import calibrate, draw_population, measure_quality, predict_population
 from sandsmith.sand.metrics import get_metric
-from sandsmith.sand.spec import Family, TaskSpec, draw_spec, family_names, get_family, load_domains, load_task, parse_spec, register_family
+from sandsmith.sand.spec import (
+    Family, TaskSpec, check_spec, draw_spec, family_names, get_family, load_domains, load_task, parse_spec, register_family, write_spec)
 
 MODALITIES = ('tabular', 'text', 'image')
 NAMES = sorted(name for m in MODALITIES for name in family_names(modality=m))
@@ -240,6 +241,17 @@ def test_families_are_checked():
     fields = {k: getattr(ratio, k) for k in Family.__dataclass_fields__}
     with pytest.raises(SpecError, match='metrics'): register_family(Family(**fields | {'name': 'bad', 'metrics': ()}))
     with pytest.raises(SpecError, match=r'tabular\.ratio'): get_family('bad')
+
+@pytest.mark.parametrize('change, said', [
+    ({'family': 'tabular.astrology'}, r'family: expected one of .*tabular\.ratio'), ({'metric': 'dice'}, 'metric: expected one of'),
+    ({'modality': 'audio'}, 'modality: expected'), ({'params': {}}, 'params: .* can make no rows'),
+    ({'params': {'asked': 'mask'}}, r'params\.asked')])
+def test_a_spec_that_cannot_be_met_is_refused_before_anything_is_fitted(change, said):
+    with pytest.raises(SpecError, match=said): calibrate(draw_spec(1, 0, modalities=['tabular']).model_copy(update=change))
+
+@pytest.mark.parametrize('name', family_names())
+def test_every_family_can_make_what_it_draws(name):
+    check_spec(write_spec(get_family(name), load_domains()['coffee'], seed=4, index=0))
 
 def test_load_task(tmp_path):
     spec = draw_spec(1, 2)

@@ -7,7 +7,7 @@ __all__ = ['app', 'JSON', 'sand', 'TASK', 'CORPUS', 'smith', 'main', 'run', 'doc
            'sand_grade', 'sand_stats', 'sand_seeds', 'sand_export', 'tasks', 'check', 'grade', 'score']
 
 # %% ../../nbs/61_run.cli.ipynb #cell-3
-import difflib, io, json, re, shlex, signal, sys
+import difflib, io, json, re, shlex, shutil, signal, sys, textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -192,11 +192,14 @@ def sand_verify(
     as_json: JSON = False,
 ) -> None:
     "Check everything that must hold of a task, or of each task of a corpus; exit code 1 when something does not."
+    from rich.console import Console
+    from rich.progress import Progress
     from sandsmith.sand.corpus import check_corpus
     from sandsmith.sand.verify import verify_task
     own, dirs = check_corpus(folder) if (folder/'corpus.json').exists() else ([], [folder])
-    problems = [(folder.name, problem) for problem in own]
-    problems += [(task_dir.name, problem) for task_dir in dirs for problem in verify_task(task_dir)]
+    console, problems = Console(stderr=True), [(folder.name, problem) for problem in own]
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        for task_dir in bar.track(dirs, description='tasks'): problems += [(task_dir.name, problem) for problem in verify_task(task_dir)]
     rows = [{'task': name, 'code': problem.code, 'message': problem.message} for name, problem in problems]
     if as_json: _print_json({'n_tasks': len(dirs), 'problems': rows})
     else:
@@ -232,6 +235,13 @@ def sand_grade(task_dir: TASK, submission: Path, as_json: JSON = False) -> None:
     if verdict.score is None: raise typer.Exit(1)
 
 # %% ../../nbs/61_run.cli.ipynb #cell-20
+def _print_counts(name: str, counts: dict[str, Any]) -> None:
+    "Most frequent first, within the width of the screen."
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    text = ', '.join(f'{key} {n}'.replace(' ', '\N{NO-BREAK SPACE}') for key, n in ordered) # a count stays beside its name
+    width = max(40, min(120, shutil.get_terminal_size().columns))
+    print(textwrap.fill(text, width, initial_indent=f'{name:<18}', subsequent_indent=' '*18).replace('\N{NO-BREAK SPACE}', ' '))
+
 @sand.command('stats')
 def sand_stats(folder: CORPUS, as_json: JSON = False) -> None:
     "Count the tasks of a corpus by kind and its candidates by outcome, beside the funnel of the paper."
@@ -246,9 +256,9 @@ def sand_stats(folder: CORPUS, as_json: JSON = False) -> None:
     found = {'n_tasks': len(tasks), 'n_broken_ladders': n_broken, **counts, 'candidates': dict(outcomes.most_common()),
              'cost': read_costs(folder)}
     if as_json: return _print_json({**found, 'funnel': funnel_stages(corpus.funnel)})
-    for name, value in found.items():
-        text = ', '.join(f'{k} {v}' for k, v in value.items()) if isinstance(value, dict) else value
-        print(f'{name:<18}{text}')
+    print(f'{"tasks":<18}{len(tasks)}, {f"{n_broken} with a broken ladder" if n_broken else "every ladder strict"}')
+    for name, value in (*counts.items(), ('candidates', outcomes)): _print_counts(name.replace('_', ' '), value)
+    _print_counts('cost', {name: n for name, n in found['cost'].items() if n})
     print(f'{"funnel":<18}{"here":>8}{"":>9}{"paper":>8}')
     for row in funnel_stages(corpus.funnel):
         print(f'{row["stage"]:<18}{row["n"]:>8}{row["share"]:>9.1%}{row["paper_n"]:>8}{row["paper_share"]:>9.1%}')

@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 from ..core import GradeError, derive_seed
 from .form import constant_guesses, constant_prediction, encode_rows, perfect_guess, random_predictions, repeat_guess
 from .metrics import Metric, get_metric, is_strictly_better, reaches, score_submission
-from .spec import Columns, TaskSpec, draw_spec, get_family, truth_names
+from .spec import Columns, TaskSpec, check_spec, draw_spec, get_family, truth_names
 
 # %% ../../nbs/13_sand.calibrate.ipynb #cell-6
 _View = tuple[np.ndarray, np.ndarray] # training rows (n, F) and test rows (m, F)
@@ -415,6 +415,7 @@ def calibrate(
     spec: TaskSpec,
 ) -> Calibration: # check `is_accepted`
     "Fit the pool, sort it, choose the tiers and the hidden set, and audit for luck; a pure function of the spec."
+    check_spec(spec)
     with threadpool_limits(1):
         found = _calibrate(spec, _N_POPULATION)
         return _calibrate(spec, _N_DRAWS) if found.reason == 'no_strict_draw' else found

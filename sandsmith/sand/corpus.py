@@ -270,9 +270,13 @@ def check_corpus(
     dirs: list[Path] = []
     try:
         _, dirs = _read_list(path)
-        _read_tables(path)
+        split, _ = _read_tables(path)
     except SpecError as e: return [Problem(code='broken_corpus', message=str(e))], dirs
-    return [], dirs
+    names, found = sorted(d.name for d in dirs), []
+    if sorted(t for ids in split.values() for t in ids) != names:
+        found.append(f'split.json: expected each of the {len(names)} tasks in one part, got {", ".join(f"{k} {len(v)}" for k, v in split.items())}')
+    if extra := sorted({p.name for p in (path/'tasks').glob('*')} - set(names)): found.append(f'tasks/: expected no {extra[:5]}')
+    return [Problem(code='broken_corpus', message=message) for message in found], dirs
 
 # %% ../../nbs/18_sand.corpus.ipynb #cell-23
 def _finish(out_dir: Path, n: int, settings: dict[str, Any], n_validation: int, outcomes: dict[int, dict[str, Any]]) -> None:

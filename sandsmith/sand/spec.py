@@ -6,7 +6,8 @@
 __all__ = ['Modality', 'TaskType', 'MetricName', 'Columns', 'Menu', 'FeatureNote', 'ColumnNote', 'TargetNote', 'truth_names',
            'EvaluationSpecs', 'TaskSpec', 'parse_spec', 'Family', 'register_family', 'get_family', 'family_names',
            'load_families', 'load_domains', 'draw_setting', 'write_title', 'write_story', 'mutations_by',
-           'draw_mutations', 'take_turn', 'write_spec', 'known_modalities', 'draw_spec', 'SandTask', 'load_task']
+           'draw_mutations', 'take_turn', 'write_spec', 'check_spec', 'known_modalities', 'draw_spec', 'SandTask',
+           'load_task']
 
 # %% ../../nbs/11_sand.spec.ipynb #cell-3
 import importlib, json, pkgutil
@@ -269,7 +270,21 @@ def write_spec(
         feature_mapping=features, hidden_rule_logic=words['rule'], evaluation_specs=evaluation, params=params,
         mutations=_mutation_notes(params['mutations'])), where=f'candidate {index} of seed {seed}, family {family.name}')
 
-# %% ../../nbs/11_sand.spec.ipynb #cell-30
+# %% ../../nbs/11_sand.spec.ipynb #cell-31
+def check_spec(
+    spec: TaskSpec,
+) -> None:
+    "Can the family of a spec make it? `SpecError` names the field that stands in the way."
+    family = get_family(spec.family)
+    kind = get_metric(spec.metric).kind
+    for name, got, known in (('metric', spec.metric, family.metrics), ('modality', spec.modality, (family.modality,)),
+                             ('task_type', spec.task_type, (family.task_type,)), ('params.asked', spec.params.get('asked', kind), (kind,))):
+        if got not in known: raise SpecError(f'{spec.title}: {name}: expected one of {", ".join(known)} for {family.name}, got {got!r}')
+    try: family.generate(4, spec.params, 0, 'check')
+    except Exception as e:
+        raise SpecError(f'{spec.title}: params: {family.name} can make no rows of them ({type(e).__name__}: {e}): draw them anew') from None
+
+# %% ../../nbs/11_sand.spec.ipynb #cell-32
 def known_modalities() -> list[str]: # in a fixed order
     "Modalities that have a family."
     return [m for m in get_args(Modality) if family_names(modality=m)]
@@ -288,7 +303,7 @@ def draw_spec(
     domain = load_domains()[take_turn(seed, 'domains', sorted(load_domains()), index)]
     return write_spec(family, domain, seed=seed, index=index)
 
-# %% ../../nbs/11_sand.spec.ipynb #cell-35
+# %% ../../nbs/11_sand.spec.ipynb #cell-37
 @dataclass(frozen=True, kw_only=True)
 class SandTask:
     "A task folder; `public_dir` is all that an agent may see."
