@@ -215,7 +215,7 @@ def test_a_torn_checkpoint_does_not_count(tmp_path):
 
 def test_grpo_moves_only_the_upper_layers(tiny_model):
     from sandsmith.chat import load_model
-    from sandsmith.rl.grpo import attach_lora
+    from sandsmith.rl.backend import attach_lora
     model = attach_lora(load_model(tiny_model), rank=2, n_layers=1, seed=0).model
     trained = {n for n, p in model.named_parameters() if p.requires_grad}
     assert trained and all('lora' in n and '.layers.1.' in n for n in trained)
