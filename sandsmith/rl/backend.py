@@ -112,7 +112,7 @@ def check_model(
         raise SpecError(f'{m.path}: expected a padding token other than the end token {tokenizer.eos_token!r}: '
                         'set tokenizer.pad_token and save the tokenizer')
     if needs_tools and not shows_tools(tokenizer):
-        raise SpecError(f'{m.path}: expected a chat template that shows tools and their results, and its own does not: '
+        raise SpecError(f'{m.path}: expected a chat template that shows tools and their results: '
                         'set model.chat_template, such as qwen2_5 or qwen3')
     return tokenizer
 
@@ -227,13 +227,16 @@ class HfBackend:
 # %% ../../nbs/33c_rl.backend.ipynb #cell-23
 class UnslothBackend:
     "Unsloth's kernels, and vLLM on the same weights where there is a GPU."
-    def load(self, m: ModelSettings) -> LocalModel: # a ready PeftModel
-        "Read the weights through Unsloth; it must be imported before TRL."
+    def __init__(self):
         import sys
         if importlib.util.find_spec('unsloth') is None:
             raise PolicyError('expected the package unsloth: run `make gpu`, or choose backend: hf')
         if 'trl' in sys.modules and 'unsloth' not in sys.modules:
             raise TrainError('unsloth must be imported before trl, or its trainer is not used: start a new process')
+        importlib.import_module('unsloth') # before transformers, too: it replaces parts of both
+
+    def load(self, m: ModelSettings) -> LocalModel: # a ready PeftModel
+        "Read the weights through Unsloth."
         from unsloth import FastLanguageModel
         import torch
         has_gpu = torch.cuda.is_available()
