@@ -18,11 +18,12 @@ from sandsmith.rl.rollout import Seat, conversation_ids
 from sandsmith.rl.task import Scoreboard, Task, build_task, sand_task, use_task
 from sandsmith.rl.trainer import GrpoSettings, Play, RolloutMixin, check_masking, check_sampler, config_arguments, make_trainer
 from sandsmith.sand.corpus import build_corpus
-from sandsmith.smith.build import draw_build_rows
+from sandsmith.smith.build import build_messages, draw_build_rows
 from sandsmith.smith.oracle import reference_response
 from sandsmith.smith.pool import ToolPool
 from sandsmith.smith.tool import verify
 from sandsmith.smith.use import draw_use_rows
+from sandsmith.trace import Verdict
 
 CPU = dict(use_cpu=True, bf16=False, gradient_checkpointing=False)
 SMALL = GrpoSettings(n_steps=1, n_prompts=4, group_size=2, lr=1e-2, max_new_tokens=400, max_completion_tokens=1400, micro_batch=8, env_workers=8)
@@ -214,6 +215,41 @@ def test_its_advantages_are_those_of_the_reference(mixed):
     assert want[0] > .7 and want[1] == -want[0] and (want[6:] == 0).all()
 
 
+LETTERS = 'etaonrisx'
+
+
+class LettersEnv(BuildEnv):
+    "A build episode that is paid for the letters in its answer."
+    def finish(self):
+        facts = dict.fromkeys(('step1_fail', 'fn_mismatch', 'param_mismatch', 'syntax_error'), False)
+        return Verdict(status='scored', score=0., facts=facts | {'format_ok': True, 'right': [c in self._text for c in LETTERS]})
+
+
+def test_on_single_turns_it_is_bare_trl(model_dir, tmp_path, pool):
+    "The same samples, rewards and weights as TRL alone, to single precision."
+    import torch
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+    s = replace(SMALL, n_steps=3, n_prompts=2, group_size=4, micro_batch=4, max_new_tokens=16, max_completion_tokens=None, temperature=1.)
+    def seats(n): return [Seat(env=LettersEnv(ROWS[0]), task_id='l', kind='build', preset='build') for _ in range(n)]
+    tasks = [Task(id='l', kind='build', category='gcd', messages=build_messages(ROWS[0]), seats=seats)]*6
+    mine, theirs, said = load(model_dir), load(model_dir), []
+    trainer = trainer_of(mine, tasks, pool, s, out=tmp_path/'mine')
+    trainer.play.after_rollouts = lambda step, rollouts: said.append([r.completion_ids for r in rollouts])
+    check_masking(trainer)
+    check_sampler(trainer)
+    trainer.train()
+    def paid(completions, completion_ids, **_):
+        bare.append(completion_ids)
+        return [.5 + sum(c in x[0]['content'] for c in LETTERS)/len(LETTERS) for x in completions]
+    bare, arguments = [], config_arguments(s, tmp_path/'theirs', CPU)
+    GRPOTrainer(model=theirs.model, processing_class=theirs.tokenizer, args=GRPOConfig(**arguments), reward_funcs=[paid],
+                train_dataset=Dataset.from_list([{'prompt': t.messages} for t in tasks])).train()
+    assert said == bare
+    a, b = weights(mine), weights(theirs)
+    assert all(torch.allclose(a[n], b[n], atol=1e-4) for n in a) and any(a[n].abs().max() > 1e-3 for n in a if 'lora_B' in n)
+
+
 # ---- what is tested before the first step
 
 def test_self_tests_pass_on_the_pinned_trainer_and_change_nothing(local, pool, tmp_path):
@@ -352,7 +388,7 @@ def journey(local, out, on_step=None):
         tasks = [t for i in range(4) for t in (build_task(ROWS[i], limits=LIMITS), use_task(QUESTIONS[i % 2], pool=tools, policy=policy, seed=i))]
         train_grpo(local, tasks, settings, out, overrides=CPU, pool=tools, board=board, on_step=on_step,
                    validation=[build_task(ROWS[3], limits=LIMITS)])
-    return {name: [{k: v for k, v in e.items() if k != 'seconds'} for e in read_journal(out/f'{name}.jsonl')]
+    return {name: [{k: v for k, v in e.items() if not k.startswith('seconds')} for e in read_journal(out/f'{name}.jsonl')]
             for name in ('rollouts', 'steps', 'evaluator', 'validation')}, tools.tools('gcd')
 
 

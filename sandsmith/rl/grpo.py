@@ -155,7 +155,7 @@ def _journal_step(run: Run, step: int, logs: dict[str, Any], seconds: float) -> 
     gap = float(np.mean(run.play.gaps)) if run.play.gaps else logs.get('sampling/sampling_logp_difference/mean')
     figures = {'step': step, 'loss': _finite(logs['loss']), 'grad_norm': _finite(logs.get('grad_norm')), 'kl': _finite(logs.get('kl')),
                **batch_figures(run.records, run.play.settings.group_size), 'sampler_gap': _finite(gap), 'n_skipped': run.play.n_skipped,
-               'seconds': round(seconds, 2)}
+               'seconds': round(seconds, 2), **{f'seconds_{part}': round(spent, 2) for part, spent in run.play.seconds.items()}}
     _append(run.out/'steps.jsonl', figures)
     rung = step_alarms(read_journal(run.out/'steps.jsonl')[-3:])
     for alarm in rung: _append(run.out/'alarms.jsonl', asdict(alarm))

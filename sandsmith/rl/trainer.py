@@ -7,7 +7,7 @@ __all__ = ['GrpoSettings', 'config_arguments', 'Play', 'trainer_sampler', 'play_
            'make_gate', 'make_trainer', 'check_masking', 'check_sampler']
 
 # %% ../../nbs/33e_rl.trainer.ipynb #cell-3
-import math
+import math, time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -84,6 +84,7 @@ class Play:
     rollouts: list[Rollout] = field(default_factory=list)    # of the newest step
     gaps: list[float] = field(default_factory=list) # sampler against trainer, nats a token, of the newest step's batches
     n_skipped: int = 0         # 1 when the newest step was not taken
+    seconds: dict[str, float] = field(default_factory=dict) # of the newest step: sampling, and environment with grading
 
 # %% ../../nbs/33e_rl.trainer.ipynb #cell-11
 def trainer_sampler(
@@ -91,7 +92,11 @@ def trainer_sampler(
 ) -> Sampler:
     "The policy as it is now, by whatever engine the trainer has."
     def sample(conversations: list[list[int]]) -> tuple[list[list[int]], list[list[float]] | None]:
-        return trainer._generate_single_turn(conversations, None, {}, 1)
+        began = time.perf_counter()
+        said = trainer._generate_single_turn(conversations, None, {}, 1)
+        spent = trainer.play.seconds
+        spent['sampling'] = spent.get('sampling', 0.) + time.perf_counter() - began
+        return said
     return sample
 
 @contextmanager
@@ -121,9 +126,11 @@ def play_batch(
     if len(prompts) != len(rows) or any(len(set(g)) > 1 or len(g) < size for g in groups):
         raise TrainError(f'expected groups of {size} equal prompts, got {groups}')
     seats = [seat for g in groups for seat in play.tasks[g[0]].seats(size)]
+    began, play.seconds = time.perf_counter(), {}
     with _engine_awake(trainer):
         play.rollouts = roll_out(seats, trainer._tokenizer, trainer_sampler(trainer), max_tokens=play.settings.budget, pool=play.pool,
                                  before_grading=play.before_grading)
+    play.seconds['environment'] = time.perf_counter() - began - play.seconds.get('sampling', 0.)
     has_logprobs = all(r.logprobs is not None for r in play.rollouts)
     play.after_rollouts(trainer.state.global_step + 1, play.rollouts)
     return {'prompt_ids': [r.prompt_ids for r in play.rollouts], 'completion_ids': [r.completion_ids for r in play.rollouts],
