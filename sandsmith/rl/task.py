@@ -91,6 +91,7 @@ def keep_tools(
 # %% ../../nbs/33d_rl.task.ipynb #cell-13
 def _key(tool: Tool, row: BuildRow) -> str: return content_id([tool.name, tool.code, tool.schema, row.id])
 
+# %% ../../nbs/33d_rl.task.ipynb #cell-14
 class Scoreboard:
     "Which hidden questions each tool of a batch answers, in the hands of a model (SMITH Eq. 1)."
 

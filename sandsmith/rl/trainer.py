@@ -115,6 +115,7 @@ def _engine_awake(trainer: Any) -> Iterator[None]:
         engine.llm.sleep(level=2)
         engine._llm_weights_sleeping = True
 
+# %% ../../nbs/33e_rl.trainer.ipynb #cell-12
 def play_batch(
     prompts: Sequence[Any], # as TRL repeats them: each prompt group_size times, one after the other
     trainer: Any,
@@ -141,7 +142,7 @@ def _make_reward(play: Play) -> Callable[..., list[float | None]]:
         return [None if r.axes is None else sum(r.axes.values()) for r in play.rollouts]
     return total_reward
 
-# %% ../../nbs/33e_rl.trainer.ipynb #cell-13
+# %% ../../nbs/33e_rl.trainer.ipynb #cell-14
 class RolloutMixin:
     "What is put before `trl.GRPOTrainer`."
     play: Play
@@ -175,7 +176,7 @@ class RolloutMixin:
         self.play.save_state(folder) # first: `trainer_state.json`, written last, says that the checkpoint is whole
         super()._save_checkpoint(model, trial) # type: ignore[misc]
 
-# %% ../../nbs/33e_rl.trainer.ipynb #cell-14
+# %% ../../nbs/33e_rl.trainer.ipynb #cell-15
 def check_masks(
     masks: Sequence[Sequence[int]], # what the loss is taken over, shape (B, T), padded on the right
     ids: Sequence[Sequence[int]], # shape (B, T)
@@ -191,7 +192,7 @@ def check_masks(
         if list(row[:n]) != r.completion_ids:
             raise TrainError(f'rollout {i} ({r.seat.task_id}): the trainer has other token ids than were sampled')
 
-# %% ../../nbs/33e_rl.trainer.ipynb #cell-16
+# %% ../../nbs/33e_rl.trainer.ipynb #cell-17
 def make_gate(play: Play) -> Any: # a transformers callback
     "Let no gradient through that is not finite."
     from transformers import TrainerCallback
@@ -204,7 +205,7 @@ def make_gate(play: Play) -> Any: # a transformers callback
             play.n_skipped = 1
     return Gate()
 
-# %% ../../nbs/33e_rl.trainer.ipynb #cell-18
+# %% ../../nbs/33e_rl.trainer.ipynb #cell-19
 def make_trainer(
     model: Any, # a PeftModel
     tokenizer: Any,
@@ -227,7 +228,7 @@ def make_trainer(
     for noisy in (PrinterCallback, ProgressCallback): trainer.remove_callback(noisy)
     return trainer
 
-# %% ../../nbs/33e_rl.trainer.ipynb #cell-20
+# %% ../../nbs/33e_rl.trainer.ipynb #cell-21
 def _probe_batch(trainer: Any, mask: Any, *, ids: Any) -> dict[str, Any]: # two rows of ids under a mask, advantages 1 and −1
     import torch
     batch = {'prompt_ids': ids[:, :4], 'prompt_mask': torch.ones_like(ids[:, :4]), 'completion_ids': ids[:, 4:], 'tool_mask': mask,
@@ -249,7 +250,7 @@ def _gradient(trainer: Any, batch: dict[str, Any]) -> Any: # of all trained weig
     trainer.model.zero_grad(set_to_none=True)
     return found
 
-# %% ../../nbs/33e_rl.trainer.ipynb #cell-21
+# %% ../../nbs/33e_rl.trainer.ipynb #cell-22
 @contextmanager
 def _disturbed(model: Any, scale: float) -> Iterator[None]:
     "Other LoRA weights in the block, and random states as before after it."
@@ -279,7 +280,7 @@ def _quiet(trainer: Any) -> Iterator[None]:
         trainer._metrics = kept
         trainer.model.train(was_training)
 
-# %% ../../nbs/33e_rl.trainer.ipynb #cell-22
+# %% ../../nbs/33e_rl.trainer.ipynb #cell-23
 def check_masking(trainer: Any) -> None:
     "`TrainError` when a masked token receives loss."
     import torch
@@ -296,6 +297,7 @@ def check_masking(trainer: Any) -> None:
     if float((part + rest - whole).abs().max()) > 2e-2*scale or float((part - whole).abs().max()) < 1e-3*scale:
         raise TrainError('self-test of masks: the loss is not taken over the mask alone: use the pinned versions')
 
+# %% ../../nbs/33e_rl.trainer.ipynb #cell-24
 def _trainer_logps(trainer: Any, prompt: list[int], said: list[int]) -> Any: # shape (T,), nats
     import torch
     ids = torch.tensor([prompt + said], device=trainer.accelerator.device)
@@ -318,6 +320,7 @@ def _probe_sampler(trainer: Any) -> bool: # whether the sampler noticed that the
     def gap(logps: Any) -> float: return sum(float((a - torch.tensor(b)).abs().sum()) for a, b in zip(logps, logprobs))
     return gap(mine) < gap(plain)
 
+# %% ../../nbs/33e_rl.trainer.ipynb #cell-25
 def check_sampler(trainer: Any) -> None:
     "`TrainError` when rollouts do not change with the adapter."
     import torch
