@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 import numpy as np
 from ..chat import LocalModel, generate, load_model, prepare_model
-from ..core import SpecError, TrainError, canonical_json, derive_seed, read_json, write_atomic
-from .grpo import GrpoSettings, attach_lora, grade_completions, load_adapter, read_journal, train_grpo
+from ..core import Limits, SpecError, TrainError, canonical_json, derive_seed, read_json, write_atomic
+from .backend import attach_lora, load_adapter
+from .grpo import grade_completions, read_journal, train_grpo
 from .sft import SftSettings, sft_example, train_sft
+from .task import build_task
+from .trainer import GrpoSettings
 from ..smith.build import BuildRow, Split, build_messages, draw_build_rows
 from ..smith.oracle import reference_categories, reference_response
 
@@ -121,7 +124,8 @@ def run_training(
     rows = _draw(s, s.grpo_steps*s.n_prompts, 'train')
     how = GrpoSettings(n_steps=s.grpo_steps, n_prompts=s.n_prompts, group_size=s.group_size, lr=s.lr, temperature=s.temperature,
                        max_new_tokens=s.max_new_tokens, seed=derive_seed(s.seed, 'grpo'))
-    steps = train_grpo(local, rows, how, out/'grpo', on_step=on_step)
+    tasks = [build_task(row, limits=Limits(timeout_s=10, memory_mb=1024)) for row in rows]
+    steps = train_grpo(local, tasks, how, out/'grpo', on_step=on_step)
     trained = _once(out/'heldout_grpo.json', lambda: heldout_sample(local, heldout, 'grpo', s))
     rollouts = [r for entry in read_journal(out/'grpo/rollouts.jsonl') for r in entry['rollouts']]
     return TrainRun(sft_losses=losses, steps=steps, rollouts=rollouts, heldout=base + started + trained)
