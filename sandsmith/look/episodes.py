@@ -205,7 +205,8 @@ class EpisodePlayer:
                                              turn=self.turn.value or None, count_tokens=self.count_tokens)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        return show_live(self.box, self.page.value, f'EpisodePlayer({len(self.df)} episodes)', **kwargs)
+        shown = [c for c in ('policy', 'task_id', 'status', 'tier', 'reward', 'seed', 'stop_reason') if c in self.df.columns]
+        return show_live(self.box, wrap_page(render_table(self.df.select(shown).head(8))), f'EpisodePlayer({len(self.df)} episodes)', **kwargs)
 
 # %% ../../nbs/52b_look.episodes.ipynb #cell-21
 def play_episodes(
