@@ -206,7 +206,8 @@ class EpisodePlayer:
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         shown = [c for c in ('policy', 'task_id', 'status', 'tier', 'reward', 'seed', 'stop_reason') if c in self.df.columns]
-        return show_live(self.box, wrap_page(render_table(self.df.select(shown).head(8))), f'EpisodePlayer({len(self.df)} episodes)', **kwargs)
+        page = wrap_page(render_table(self.df.select(shown).head(8)))
+        return show_live(self.box, page, f'EpisodePlayer({len(self.df)} episodes)', **kwargs)
 
 # %% ../../nbs/52b_look.episodes.ipynb #cell-21
 def play_episodes(
