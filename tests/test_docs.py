@@ -1,9 +1,13 @@
 "The documentation site builds, has a page for every notebook, needs no other machine, and its links lead somewhere"
-import os, re, subprocess, sys
+import os, re, subprocess, sys, threading
+from contextlib import contextmanager
+from functools import partial
 from html import unescape
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote
 import pytest
+from browser import listen, open_browser
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -14,6 +18,16 @@ def site(tmp_path_factory):
     done = subprocess.run([sys.executable, ROOT/'scripts'/'build_docs.py', out], cwd=ROOT, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
     return out
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args): pass
+
+@contextmanager
+def serve(folder):
+    server = ThreadingHTTPServer(('127.0.0.1', 0), partial(Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try: yield f'http://127.0.0.1:{server.server_port}'
+    finally: server.shutdown()
 
 def pages(site): return [p for p in site.rglob('*.html') if 'source' not in p.relative_to(site).parts]
 
@@ -41,3 +55,15 @@ def test_the_api_is_documented(site):
     for name, symbol in {'core': 'derive_seed', 'run.pipeline': 'run_pipeline', 'sand.grade': 'grade'}.items():
         text = (site/f'{name}.html').read_text(encoding='utf-8')
         assert f'>{symbol}<' in text and 'source/' in text
+
+def test_pages_open_in_a_browser_without_complaint_and_fit_a_phone(site):
+    "No error on the console, and nothing but what scrolls in its own box is wider than a phone."
+    with open_browser() as browser, serve(site) as address:
+        page = browser.new_page(viewport={'width': 390, 'height': 800})
+        said = listen(page)
+        wide = []
+        for path in pages(site):
+            name = path.relative_to(site).as_posix()
+            page.goto(f'{address}/{name}', wait_until='load')
+            if page.evaluate('document.documentElement.scrollWidth > window.innerWidth + 1'): wide.append(name)
+        assert (said, wide) == ([], [])

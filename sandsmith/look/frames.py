@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['record_names', 'record_schema', 'check_record', 'write_record', 'has_record', 'read_record', 'tasks_frame',
-           'pool_frame', 'rows_frame', 'episode_row', 'episodes_frame', 'summarise', 'ladder_positions', 'count_groups',
-           'count_funnel', 'training_curves', 'training_frames', 'pair_prompts', 'with_quality', 'win_shares']
+           'pool_frame', 'insider_score', 'read_index', 'rows_frame', 'episode_row', 'episodes_frame', 'summarise',
+           'ladder_positions', 'count_groups', 'count_funnel', 'training_curves', 'training_frames', 'pair_prompts',
+           'with_quality', 'win_shares']
 
 # %% ../../nbs/50_look.frames.ipynb #cell-3
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ import polars as pl
 from ..core import RunError, SpecError, derive_seed, read_json, reading
 from ..rl.reward import Reward
 from ..sand.grade import grade, load_thresholds
-from ..sand.spec import SandTask
+from ..sand.spec import SandTask, load_task
 from ..smith.graders import Row
 from ..stats import mean_interval
 from ..trace import Trajectory, Verdict, write_parquet_atomic
@@ -116,11 +117,34 @@ def pool_frame(
     rows = [{'task_id': task.task_id, **member} for task in tasks for member in _calibration(task)['pool']]
     return pl.DataFrame(rows, schema=record_schema('pool'))
 
+def insider_score(
+    task: SandTask,
+) -> float: # metric units, on the reward rows
+    "What the solver that knows the rule reaches, as calibration measured it."
+    return _calibration(task)['insider_score']
+
 def _calibration(task: SandTask) -> dict[str, Any]:
     path = task.dir/'task.json'
     with reading(path, advice='build the task again'): return read_json(path)['calibration']
 
 # %% ../../nbs/50_look.frames.ipynb #cell-18
+_INDEX = pl.Schema({'task_id': pl.String(), 'metric': pl.String(), 'direction': pl.String(), 'spec': pl.Struct({
+    **{name: pl.String() for name in ('title', 'domain', 'family', 'modality', 'task_type')}, 'n_train': pl.Int64()})})
+
+def read_index(
+    corpus_dir: str | Path, # holds tasks/
+) -> pl.DataFrame: # task_id, metric, direction, title, domain, family, modality, task_type, n_train; by name of the folder
+    "What each task of a corpus is; `SpecError` when there is none, or names the first file that is no task."
+    paths = sorted(Path(corpus_dir).glob('tasks/*/task.json'))
+    if not paths: raise SpecError(f'{corpus_dir}: expected a corpus with tasks/<id>/task.json, found none')
+    lines = b'\n'.join(path.read_bytes().replace(b'\n', b' ') for path in paths)
+    try: df = pl.read_ndjson(lines, schema=_INDEX).unnest('spec')
+    except pl.exceptions.PolarsError: df = pl.DataFrame()
+    if len(df) == len(paths) and not sum(df.null_count().row(0)): return df
+    for path in paths: load_task(path.parent)
+    raise SpecError(f'{corpus_dir}: expected a task in each folder of tasks/')
+
+# %% ../../nbs/50_look.frames.ipynb #cell-21
 def rows_frame(
     rows: Iterable[Row], # of any categories and bands
 ) -> pl.DataFrame: # record 'smith_rows'
@@ -128,7 +152,7 @@ def rows_frame(
     schema = record_schema('smith_rows')
     return pl.DataFrame([{name: getattr(row, name) for name in schema} for row in rows], schema=schema)
 
-# %% ../../nbs/50_look.frames.ipynb #cell-21
+# %% ../../nbs/50_look.frames.ipynb #cell-24
 def episode_row(
     task: SandTask, # the task played
     trajectory: Trajectory,
@@ -150,7 +174,7 @@ def episodes_frame(
     "Episodes as a frame."
     return pl.DataFrame(list(rows), schema=record_schema('episodes'))
 
-# %% ../../nbs/50_look.frames.ipynb #cell-24
+# %% ../../nbs/50_look.frames.ipynb #cell-27
 def summarise(
     df: pl.DataFrame,
     keys: Sequence[str], # columns that name a group
@@ -165,7 +189,7 @@ def summarise(
     schema: dict[str, Any] = {**{k: df.schema[k] for k in keys}, 'n': pl.Int64, 'mean': pl.Float64, 'low': pl.Float64, 'high': pl.Float64}
     return pl.DataFrame(rows, schema=schema)
 
-# %% ../../nbs/50_look.frames.ipynb #cell-27
+# %% ../../nbs/50_look.frames.ipynb #cell-30
 def ladder_positions(
     tasks: pl.DataFrame, # record 'tasks'
 ) -> pl.DataFrame: # task_id, modality, metric, direction, sample, median, bronze, silver, gold (positions), problem ('' = none)
@@ -181,7 +205,7 @@ def ladder_positions(
     return tasks.select('task_id', 'modality', 'metric', 'direction', sample=at('sample_score'), median=at('median'),
                         bronze=at('bronze'), silver=at('silver'), gold=at('gold'), problem=problem)
 
-# %% ../../nbs/50_look.frames.ipynb #cell-30
+# %% ../../nbs/50_look.frames.ipynb #cell-33
 def count_groups(
     tasks: pl.DataFrame, # record 'tasks'
     groups: Sequence[str] = ('modality', 'task_type', 'family'), # columns to count
@@ -210,7 +234,7 @@ def count_funnel(
     gone = pl.when(pl.col('kind') == 'rejected').then('count').otherwise(0).cum_sum()
     return df.with_columns(pl.col('count').cast(pl.Int64), left=(len(funnel) - gone).cast(pl.Int64))
 
-# %% ../../nbs/50_look.frames.ipynb #cell-33
+# %% ../../nbs/50_look.frames.ipynb #cell-36
 def training_curves(
     rollouts: pl.DataFrame, # record 'rollouts'
     metrics: Sequence[str] = ('format', 'eval_reward', 'env_reward', 'step1_fail', 'fn_mismatch', 'param_mismatch', 'syntax_error'),
@@ -227,7 +251,7 @@ def training_curves(
         parts.append(curve.select(pl.lit(metric).alias('metric'), pl.all(), pl.Series('trend', trend)))
     return pl.concat(parts)
 
-# %% ../../nbs/50_look.frames.ipynb #cell-36
+# %% ../../nbs/50_look.frames.ipynb #cell-39
 def training_frames(
     sft_losses: Sequence[float], # one a step of the supervised start
     steps: Sequence[dict[str, Any]], # figures of each GRPO step
@@ -239,7 +263,7 @@ def training_frames(
     found = {'train_steps': [*sft, *({'phase': 'grpo', **step} for step in steps)], 'rollouts': rollouts, 'heldout': heldout}
     return {name: pl.DataFrame(list(rows), schema=record_schema(name)) for name, rows in found.items()}
 
-# %% ../../nbs/50_look.frames.ipynb #cell-39
+# %% ../../nbs/50_look.frames.ipynb #cell-42
 def pair_prompts(
     heldout: pl.DataFrame, # record 'heldout'
     before: str, # 'base', 'sft' or 'grpo'
@@ -257,7 +281,7 @@ def pair_prompts(
         raise RunError(f'heldout: expected the same prompts at {before!r} and {after!r}, got {got}')
     return pairs
 
-# %% ../../nbs/50_look.frames.ipynb #cell-42
+# %% ../../nbs/50_look.frames.ipynb #cell-45
 def with_quality(
     episodes: pl.DataFrame, # record 'episodes'
     tasks: pl.DataFrame, # record 'tasks' of the same corpus
@@ -268,7 +292,7 @@ def with_quality(
     quality = pl.when(pl.col('status') == 'scored').then(share).when(pl.col('status') != 'unscored').then(0.0)
     return episodes.join(ends, on='task_id', how='left', maintain_order='left').with_columns(quality=quality).drop('_from', '_to')
 
-# %% ../../nbs/50_look.frames.ipynb #cell-45
+# %% ../../nbs/50_look.frames.ipynb #cell-48
 def win_shares(
     df: pl.DataFrame, # task_id, policy and `value`, one row an episode
     value: str = 'quality', # larger is better; nulls are left out
