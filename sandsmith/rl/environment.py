@@ -69,7 +69,7 @@ class Submissions:
     ):
         self._grade, self._rule = grade, rule
         self._there: tuple[bytes | None, Verdict] = (None, grade(None)) # what lies in the working folder
-        self._last = self._there
+        self._last: tuple[bytes | None, Verdict] = self._there
         self._best: tuple[bytes | None, Verdict] | None = None
 
     @property
