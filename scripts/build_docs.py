@@ -113,6 +113,8 @@ def build(out: Path) -> str:
             up, text = '../'*(len(page.relative_to(site).parts) - 1), page.read_text(encoding='utf-8')
             text = re.sub(re.escape(address) + r'/blob/main/sandsmith/([\w./]+\.py)', rf'{up}source/\1.html', text)
             page.write_text(as_mathml(text.replace('__main__.', '')), encoding='utf-8') # `__main__.Tool`: nbdev's name for it
+        for css in site.rglob('*.css'): # themes ask Google for their fonts; the system's stand in, and the site opens without a network
+            css.write_text(re.sub(r'@import\s*url\([^)]*//[^)]*\);?', '', css.read_text(encoding='utf-8')), encoding='utf-8')
         source_pages(site)
         os.chdir(ROOT)
         shutil.rmtree(out, ignore_errors=True)

@@ -21,6 +21,10 @@ def site(tmp_path_factory):
 
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *args): pass
+    def do_GET(self):
+        if self.path != '/favicon.ico': return super().do_GET()
+        self.send_response(204) # browsers ask for it by themselves
+        self.end_headers()
 
 @contextmanager
 def serve(folder):
@@ -41,6 +45,7 @@ def test_pages_load_nothing_from_elsewhere(site):
         assert not re.findall(r'<(?:script|img|iframe)[^>]*\bsrc="(?:https?:)?//', text), page.name
         assert not re.findall(r'<link[^>]*rel="(?:stylesheet|preload)"[^>]*href="(?:https?:)?//', text), page.name
         assert 'class="math' not in text, f'{page.name}: a formula was not drawn'
+    assert [css.name for css in site.rglob('*.css') if re.search(r'@import[^;]*//', css.read_text(encoding='utf-8'))] == []
 
 def test_links_lead_somewhere(site):
     broken = []
