@@ -379,7 +379,7 @@ class Killed(BaseException): pass
 
 def journey(local, out, on_step=None):
     "Four steps of build and use prompts, with a pool, an evaluator and validation."
-    settings = replace(SMALL, n_steps=4, n_prompts=2, micro_batch=4, evaluator_every=2, validate_every=2, lr=1e-3)
+    settings = replace(SMALL, n_steps=4, n_prompts=2, micro_batch=4, evaluator_every=2, validate_every=2, lr=1e-3, beta=.01)
     tools = ToolPool(out/'pool.sqlite')
     with ThreadPoolExecutor(2) as workers:
         board = Scoreboard(local.tokenizer, HfBackend().evaluator(local, ModelSettings(path=''), max_new_tokens=4, temperature=1., seed=0),

@@ -172,13 +172,14 @@ def validate(
     import torch
     s, trainer = run.play.settings, run.trainer
     seats = [seat for task in run.validation for seat in task.seats(1)]
-    was_training = trainer.model.training
+    was_training, seconds = trainer.model.training, dict(run.play.seconds)
     trainer.model.eval()
     with torch.random.fork_rng():
         torch.manual_seed(derive_seed(s.seed, 'validation'))
         played = roll_out(seats, trainer._tokenizer, trainer_sampler(trainer), max_tokens=s.budget, pool=run.play.pool,
                           before_grading=run.play.before_grading)
     trainer.model.train(was_training)
+    run.play.seconds = seconds # those of the step, without the validation
     paid = [sum(r.axes.values()) for r in played if r.axes is not None]
     mean = float(np.mean(paid)) if paid else 0.
     _append(run.out/'validation.jsonl', {'step': step, 'reward': mean, 'n_scored': len(paid)})

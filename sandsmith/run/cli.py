@@ -137,7 +137,13 @@ def train(
 def _train(recipe: Any, folder: Path) -> dict[str, Any]:
     import os
     os.environ |= {'HF_HUB_OFFLINE': '1', 'TOKENIZERS_PARALLELISM': 'false', 'HF_HUB_DISABLE_PROGRESS_BARS': '1'}
+    from sandsmith.rl.backend import load_backend
+    load_backend(recipe.backend) # unsloth comes before everything that it replaces
+    from datasets import disable_progress_bars
+    from transformers.utils.logging import disable_progress_bar
     from sandsmith.rl.practice import run_recipe
+    disable_progress_bars()
+    disable_progress_bar()
     def say(f: dict[str, Any]) -> None:
         reward = 'none' if f['reward'] is None else f"{f['reward']:.3f}"
         alike = f"{f['zero_variance']:.0%} of the groups alike"
