@@ -79,3 +79,23 @@ def test_the_page_says_how_much_a_row_weighs():
         rows, note = stakes.generate(200, params, 1, 'train'), stakes.describe(params)['target']['truth'][1]
         heavy = {cell for cell, (_, weight) in zip(rows['columns'][params['category']['name']], rows['target']) if weight == 5}
         assert all(f'`{level}`' in note['description'] for level in heavy) and len(heavy) == 2
+
+# ---------------------------------------------------------------- pairs of nodes in one network
+
+def test_links_verify_and_are_played_in_order(tmp_path):
+    links = get_family('graph.links')
+    specs = (write_spec(links, load_domains()['trams'], seed=6, index=i, metric='roc_auc') for i in range(5))
+    spec, found = next((spec, found) for spec in specs if (found := calibrate(spec)).is_accepted)
+    task = write_task(spec, found, tmp_path)
+    assert verify_task(task.dir) == [] and [p.name for p in (task.public_dir/'graphs').iterdir()] == ['network.json']
+    score = [play(task, p, tmp_path) for p in ('constant', 'forest', 'insider')]
+    assert score == sorted(score) and score[0] < score[2]
+
+def test_asked_pairs_are_apart_and_not_in_the_network():
+    links = get_family('graph.links')
+    for seed in range(3):
+        params = links.sample_params(np.random.default_rng(seed), load_domains()['coffee'])
+        train, test = ({tuple(sorted(pair)) for pair in zip(*links.generate(150, params, 1, split)['columns'].values())} for split in ('train', 'test'))
+        known = {tuple(sorted(edge)) for edge in params['edges']}
+        assert not train & test and not (train | test) & known and len(train) == 150
+        assert links.generate(5, params, 1, 'train')['files'] == links.generate(9, params, 2, 'test')['files']

@@ -11,12 +11,12 @@ from sandsmith.core import GradeError, Limits, RunError, SpecError
 from sandsmith.sand.author import compile_task, rebuild_files, task_id_of
 from sandsmith.sand.calibrate import TIERS, Calibration, calibrate, choose_tiers, hidden_parts, luck_rates, submission_form
 from sandsmith.sand.corpus import build_corpus, load_corpus, split_tasks
-from sandsmith.sand.form import encode_truth, random_predictions
-from sandsmith.sand.grade import grade, load_answers, submission_text
+from sandsmith.sand.form import constant_prediction, encode_rows, encode_truth, perfect_guess, random_predictions, repeat_guess
+from sandsmith.sand.grade import grade, load_answers, read_truth, submission_text
 from sandsmith.sand.metrics import get_metric, is_strictly_better, reaches
 from sandsmith.sand.players import player_code, scripted_policy
 from sandsmith.sand.spec import draw_spec
-from sandsmith.sand.verify import grade_all, probe_submissions, run_evaluator_on, verify_task
+from sandsmith.sand.verify import grade_all, probe_submissions, read_columns, run_evaluator_on, verify_task
 from sandsmith.sandbox import run
 
 FOLDERS = {'workers': 2, 'seed': 11, 'n': 3}
@@ -39,16 +39,21 @@ def contents(folder):
 
 # Grading
 
+def right_answers(answers):
+    "The truth as a submission states it."
+    return perfect_guess(answers.form['kind'], encode_truth(answers.form, answers.targets))
+
 def test_every_reason_from_both_graders(corpus, tmp_path):
     for task in corpus.tasks:
         answers = load_answers(task.dir)
         probes = probe_submissions(task, answers)
-        form, ids, truth = answers.form, answers.ids, encode_truth(answers.form, answers.targets)
-        right = probes['truth']
-        more = {'inf': ('bad_values' if form['kind'] == 'label' else 'not_finite', submission_text(form, ids, ['inf', *truth[1:]])),
-                'empty_cell': ('not_finite', submission_text(form, ids, [None, *truth[1:]])),
-                'huge': ('bad_values', submission_text(form, ids, ['1e300', *truth[1:]])),
-                'unknown_id': ('bad_ids', right + f'999999,{truth[0]}\n'), 'header_only': ('bad_ids', right.splitlines()[0] + '\n'),
+        form, ids, truth, right = answers.form, answers.ids, right_answers(answers), probes['truth']
+        more = {name: submission_text(form, ids, [[cell, *truth[0][1:]] if isinstance(truth[0], list) else cell, *truth[1:]])
+                for name, cell in (('inf', 'inf'), ('empty_cell', None), ('huge', '1e300'))}
+        last = right.splitlines()[-1].split(',', 1)[1]
+        more = {'inf': ('bad_values' if form['kind'] in ('label', 'labels') else 'not_finite', more['inf']),
+                'empty_cell': ('not_finite', more['empty_cell']), 'huge': ('bad_values', more['huge']),
+                'unknown_id': ('bad_ids', right + f'999999,{last}\n'), 'header_only': ('bad_ids', right.splitlines()[0] + '\n'),
                 'nothing': ('unreadable', ''), 'torn_row': ('unreadable', right + '7\n'), 'extra_column': ('bad_columns', right.replace('\n', ',0\n')),
                 'long': ('unreadable', right + '\n'*(1 << 20))}
         verdicts = grade_all(task.dir, {**probes, **{name: text for name, (_, text) in more.items()}})
@@ -78,7 +83,7 @@ def test_odd_files_are_malformed_and_never_followed(task, tmp_path):
 
 def test_friendly_spellings(task, tmp_path):
     answers = load_answers(task.dir)
-    text = submission_text(answers.form, answers.ids, encode_truth(answers.form, answers.targets))
+    text = submission_text(answers.form, answers.ids, right_answers(answers))
     (tmp_path/'bom.csv').write_bytes(b'\xef\xbb\xbf' + text.replace('\n', '\r\n').encode())
     assert grade(task.dir, tmp_path/'bom.csv').score == answers.metric.optimum
 
@@ -86,7 +91,8 @@ def test_friendly_spellings(task, tmp_path):
 def test_parts_are_disjoint_and_differ(task, tmp_path):
     answers = load_answers(task.dir)
     assert sorted(answers.parts) == ['feedback']*task.spec.n_feedback + ['reward']*task.spec.n_reward
-    truth, wrong = encode_truth(answers.form, answers.targets), list(np.roll(encode_truth(answers.form, answers.targets), 7))
+    truth = right_answers(answers)
+    wrong = [*truth[7:], *truth[:7]]
     mixed = [w if part == 'feedback' else t for t, w, part in zip(truth, wrong, answers.parts)]
     (tmp_path/'mixed.csv').write_text(submission_text(answers.form, answers.ids, mixed))
     assert grade(task.dir, tmp_path/'mixed.csv').score == answers.metric.optimum
@@ -221,15 +227,13 @@ def test_tampering_is_found(task, tmp_path, code):
 
 def test_exploits_earn_no_tier_they_should_not(corpus, tmp_path):
     for task in corpus.tasks:
-        answers, train = load_answers(task.dir), (task.public_dir/'train.csv').read_text()
+        answers = load_answers(task.dir)
         form, n = answers.form, len(answers.ids)
-        rows = train.splitlines()
-        column = rows[0].split(',').index(form['columns'][0])
-        targets = [row.split(',')[column] for row in rows[1:]] if task.spec.modality != 'text' else [r.split(',')[-1] for r in rows[1:]]
-        truth, rng = encode_truth(form, answers.targets), np.random.default_rng(5)
-        commonest = max(sorted(set(targets)), key=targets.count)
-        constant = commonest if form['kind'] == 'label' else np.mean([float(v) for v in targets])
-        tries = {'constant': [constant]*n, **{f'random{i}': [targets[int(j)] for j in rng.integers(len(targets), size=n)] for i in range(10)},
+        y = encode_rows(form, read_truth(form, read_columns(task.public_dir/'train.csv')))
+        constant, known = ([form['classes'][v] for v in guess] if form['kind'] == 'label' else np.asarray(guess).tolist()
+                           for guess in (repeat_guess(constant_prediction(form, y, answers.metric), n), perfect_guess(form['kind'], y)))
+        truth, rng = right_answers(answers), np.random.default_rng(5)
+        tries = {'constant': constant, **{f'random{i}': [known[int(j)] for j in rng.integers(len(known), size=n)] for i in range(10)},
                  **{f'shuffled{i}': [truth[int(j)] for j in rng.permutation(n)] for i in range(10)}}
         verdicts = grade_all(task.dir, {name: submission_text(form, answers.ids, guess) for name, guess in tries.items()})
         assert all(v.status == 'scored' for v in verdicts.values())

@@ -300,6 +300,7 @@ def _print_counts(name: str, counts: dict[str, Any]) -> None:
     width = max(40, min(120, shutil.get_terminal_size().columns))
     print(textwrap.fill(text, width, initial_indent=f'{name:<18}', subsequent_indent=' '*18).replace('\N{NO-BREAK SPACE}', ' '))
 
+# %% ../../nbs/61_run.cli.ipynb #cell-24
 @sand.command('stats')
 def sand_stats(folder: CORPUS, as_json: JSON = False) -> None:
     "Count the tasks of a corpus by kind and its candidates by outcome, beside the funnel of the paper."
@@ -310,13 +311,13 @@ def sand_stats(folder: CORPUS, as_json: JSON = False) -> None:
     tasks = tasks_frame(corpus.tasks)
     counts = {name: dict(sorted(Counter(tasks[name]).items())) for name in ('modality', 'task_type', 'family', 'metric')}
     outcomes = Counter(f'{stage}: {reason}' for stage, reason in corpus.funnel.select('stage', 'reason').iter_rows())
-    n_broken = ladder_positions(tasks).filter(ladder_positions(tasks)['problem'] != '').height
+    cost, n_broken = read_costs(folder), ladder_positions(tasks).filter(ladder_positions(tasks)['problem'] != '').height
     found = {'n_tasks': len(tasks), 'n_broken_ladders': n_broken, **counts, 'candidates': dict(outcomes.most_common()),
-             'cost': read_costs(folder)}
+             'cost': cost}
     if as_json: return _print_json({**found, 'funnel': funnel_stages(corpus.funnel)})
     print(f'{"tasks":<18}{len(tasks)}, {f"{n_broken} with a broken ladder" if n_broken else "every ladder strict"}')
     for name, value in (*counts.items(), ('candidates', outcomes)): _print_counts(name.replace('_', ' '), value)
-    _print_counts('cost', {name: n for name, n in found['cost'].items() if n})
+    _print_counts('cost', {name: n for name, n in cost.items() if n})
     print(f'{"funnel":<18}{"here":>8}{"":>9}{"paper":>8}')
     for row in funnel_stages(corpus.funnel):
         print(f'{row["stage"]:<18}{row["n"]:>8}{row["share"]:>9.1%}{row["paper_n"]:>8}{row["paper_share"]:>9.1%}')
@@ -337,7 +338,7 @@ def sand_seeds(
     for name, problem in found.problems.items(): print(f'{name}: not read: {problem}')
     print(f'{len(found.cards)} cards, {len(found.problems)} not read' + (f', written to {out}' if out else ''))
 
-# %% ../../nbs/61_run.cli.ipynb #cell-24
+# %% ../../nbs/61_run.cli.ipynb #cell-25
 @sand.command('export')
 def sand_export(
     folder: Annotated[Path, typer.Argument(metavar='DIR', exists=True, file_okay=False, help='A task folder or a corpus.')],
@@ -353,7 +354,7 @@ def sand_export(
     for path in public.values(): print(path)
     print(f'{len(public)} exported; agents may see the folders above. Next: {next_steps(exported)}')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-26
+# %% ../../nbs/61_run.cli.ipynb #cell-27
 smith = typer.Typer(help='Tool-writing tasks: rows, verifier, graders.')
 app.add_typer(smith, name='smith')
 
@@ -368,7 +369,7 @@ def tasks(
     from sandsmith.smith.tasks import rows, rows_to_jsonl
     print(rows_to_jsonl(rows(category, band, n, seed)), end='')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-27
+# %% ../../nbs/61_run.cli.ipynb #cell-28
 _FLAGS = ('step1_fail', 'fn_mismatch', 'param_mismatch', 'syntax_error', 'format_ok')
 
 def _responses(path: Path) -> list[tuple[str, str]]: # (id, response)
@@ -390,7 +391,7 @@ def check(
             print(f'{name}: {found}' + ''.join(f'\n  {reason}' for reason in v.reasons))
     if any(v.step1_fail for _, v in verdicts): raise typer.Exit(1)
 
-# %% ../../nbs/61_run.cli.ipynb #cell-28
+# %% ../../nbs/61_run.cli.ipynb #cell-29
 @smith.command()
 def grade(
     rows: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help='JSON lines as `smith tasks` prints them.')],
@@ -408,7 +409,7 @@ def grade(
     else:
         for name, score, why in marks: print(f'{name}: {score:g} {why}')
 
-# %% ../../nbs/61_run.cli.ipynb #cell-29
+# %% ../../nbs/61_run.cli.ipynb #cell-30
 @smith.command()
 def score(
     response: Annotated[Path, typer.Argument(metavar='RESPONSE', exists=True, dir_okay=False, help='A build response.')],

@@ -160,7 +160,7 @@ def _file_list(spec: TaskSpec, form: Mapping[str, Any]) -> str: # markdown
              '- **sample_submission.csv**: a submission in the right format, with random predictions']
     folder = get_family(spec.family).folder
     what = {'images': 'pictures', 'audio': 'recordings', 'graphs': 'graphs', 'docs': 'documents'}
-    if folder: lines.append(f'- **{folder}/**: the {what[folder]} that both tables name')
+    if folder: lines.append(f'- **{folder}/**: the {what[folder]} that both tables refer to')
     return '\n'.join(lines)
 
 # %% ../../nbs/15_sand.author.ipynb #cell-18

@@ -274,7 +274,8 @@ def check_corpus(
     except SpecError as e: return [Problem(code='broken_corpus', message=str(e))], dirs
     names, found = sorted(d.name for d in dirs), []
     if sorted(t for ids in split.values() for t in ids) != names:
-        found.append(f'split.json: expected each of the {len(names)} tasks in one part, got {", ".join(f"{k} {len(v)}" for k, v in split.items())}')
+        sizes = ', '.join(f'{part} {len(ids)}' for part, ids in split.items())
+        found.append(f'split.json: expected each of the {len(names)} tasks in one part, got {sizes}')
     if extra := sorted({p.name for p in (path/'tasks').glob('*')} - set(names)): found.append(f'tasks/: expected no {extra[:5]}')
     return [Problem(code='broken_corpus', message=message) for message in found], dirs
 

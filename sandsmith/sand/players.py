@@ -94,6 +94,25 @@ def graph(name):
 '''
 
 # %% ../../nbs/19_sand.players.ipynb #cell-9
+_PAIRS = '''
+def linked(rows):
+    import json
+    g = json.loads(Path('data/graphs/network.json').read_text())
+    A = np.zeros((len(g['nodes']),)*2)
+    for a, b in g['edges']: A[a, b] = A[b, a] = a != b
+    kind = [str(node.get('kind')) for node in g['nodes']]
+    hot = np.array([[k == known for known in sorted(set(kind))] for k in kind], float)
+    a, b = np.array([list(map(int, cells)) for cells in list(rows.values())[:2]])
+    common, degree = A[a]*A[b], A.sum(axis=1)
+    return np.column_stack([degree[a]*degree[b], degree[a] + degree[b], common@(1/np.log(2 + degree)), common@hot,
+                            (hot[a]*hot[b]).sum(axis=1)])
+
+def overlap(rows):
+    words = [[set(re.findall(r'\\w+', text.lower())) for text in rows[name]] for name in texts]
+    return np.array([[len(a & b)/max(1, len(a | b))] for a, b in zip(*words)])
+'''
+
+# %% ../../nbs/19_sand.players.ipynb #cell-10
 _FEATURES = '''
 
 def number(cells):
@@ -112,18 +131,15 @@ def encode(a, b):
     words = TfidfVectorizer(ngram_range=(1, 2), max_features=400, sublinear_tf=True)
     return words.fit_transform(a).toarray()*5, words.transform(b).toarray()*5
 
-def overlap(rows):
-    words = [[set(re.findall(r'\\w+', text.lower())) for text in rows[name]] for name in texts]
-    return np.array([[len(a & b)/max(1, len(a | b))] for a, b in zip(*words)])
-
 blocks = [encode(train[name], test[name]) for name in train]
 texts = [name for name in train if ' ' in train[name][0] and len(set(train[name])) >= len(ids)/8]
 if len(texts) == 2: blocks.append((overlap(train), overlap(test)))
+if Path('data/graphs/network.json').exists(): blocks.append((linked(train), linked(test)))
 X, Z = (np.hstack([block[i] for block in blocks]) for i in (0, 1))
 X, Z = ((V - X.mean(axis=0))/np.maximum(X.std(axis=0), .2) for V in (X, Z))
 '''
 
-# %% ../../nbs/19_sand.players.ipynb #cell-10
+# %% ../../nbs/19_sand.players.ipynb #cell-11
 _EXTRACT = '''
 def sentences(text): return [s.strip() for s in text.split('.') if s.strip()]
 
@@ -145,7 +161,7 @@ def extract(train_texts, test_texts, answers):
     return [s.lower() for s in chosen] if all(a == a.lower() for a in answers) else chosen
 '''
 
-# %% ../../nbs/19_sand.players.ipynb #cell-12
+# %% ../../nbs/19_sand.players.ipynb #cell-13
 _MODEL = '''
 def boosted(cells, how):
     import warnings
@@ -176,7 +192,7 @@ def predict(cells, how):
     return .8*model.predict_proba(Z)[:, 1] + .2*np.mean(cells) if how == 'chance' else model.predict(Z)
 '''
 
-# %% ../../nbs/19_sand.players.ipynb #cell-14
+# %% ../../nbs/19_sand.players.ipynb #cell-15
 _FIT = '''
 def vote(rows):
     said = [Counter((' '.join(y[0][j] for j in row)).split() if kind == 'items' else [y[0][j] for j in row]) for row in rows]
@@ -208,7 +224,7 @@ else:
 write(predictions)
 '''
 
-# %% ../../nbs/19_sand.players.ipynb #cell-15
+# %% ../../nbs/19_sand.players.ipynb #cell-16
 def player_names() -> list[str]: # weakest first
     "The scripted policies."
     return ['constant', 'linear', 'forest', 'boosting', 'insider']
@@ -220,13 +236,13 @@ def player_code(
     "What the player runs."
     if name not in player_names(): raise PolicyError(f'expected a scripted policy of {player_names()}, got {name!r}')
     kinds = {known: get_metric(known).kind for known in metric_names()}
-    does = _CONSTANT if name == 'constant' else _FILES + _FEATURES + _MODEL + _EXTRACT + _FIT
+    does = _CONSTANT if name == 'constant' else _FILES + _PAIRS + _FEATURES + _MODEL + _EXTRACT + _FIT
     if name != 'insider': return f'PLAYER, KINDS = {name!r}, {kinds}\n{_READ}{does}'
     if task is None: raise PolicyError('scripted policy insider: expected a task whose private script it may run, got None')
     start = 'from __future__ import annotations\n'
     return load_insider(task.dir).replace(start, f"{start}import sys\nsys.argv = ['insider.py', '--data', 'data']\n", 1)
 
-# %% ../../nbs/19_sand.players.ipynb #cell-18
+# %% ../../nbs/19_sand.players.ipynb #cell-19
 _THOUGHTS = ('I run the {name} script on the training rows; it writes the submission.', 'I look at what it scores.', 'I hand it in.')
 
 @dataclass(frozen=True, kw_only=True)

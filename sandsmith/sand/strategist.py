@@ -81,8 +81,9 @@ def load_seeds() -> dict[str, SeedCard]: # by id
 
 # %% ../../nbs/11b_sand.strategist.ipynb #cell-10
 _KINDS = {'binary': 'classification', 'multiclass': 'classification', 'ordinal': 'classification', 'multilabel': 'classification'}
-_OURS = {'top1_error': 'error_rate', 'subgroup_bias_auc': 'bias_auc', 'kendall_tau': 'order_kendall', 'mean_column_spearman': 'column_spearman',
-         'mean_angular_error': 'angular_error', 'haversine_percentiles': 'haversine', 'mean_average_precision': 'map_50_95',
+_OURS = {'top1_error': 'error_rate', 'subgroup_bias_auc': 'bias_auc', 'kendall_tau': 'order_kendall',
+         'mean_column_spearman': 'column_spearman', 'mean_angular_error': 'angular_error', 'haversine_percentiles': 'haversine',
+         'mean_average_precision': 'map_50_95',
          'mean_precision_over_iou': 'iou_precision', 'detection_f1': 'f1_50', 'dice_hausdorff': 'dice'}
 
 def kind_of(

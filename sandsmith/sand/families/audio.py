@@ -212,7 +212,8 @@ def describe_timbre(params: dict[str, Any]) -> dict[str, Any]:
     return describe_audio(params, f'log amplitudes of the partials 1 … 5 by class: {levels}', logic)
 
 register_family(Family(name='audio.timbre', modality='audio', folder='audio', task_type='multiclass',
-    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'), sample_params=draw_timbre_params, generate=make_timbre, insider=solve_timbre, describe=describe_timbre, views=audio_views,
+    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'),
+    sample_params=draw_timbre_params, generate=make_timbre, insider=solve_timbre, describe=describe_timbre, views=audio_views,
     pool=('bands linear', 'bands svm', 'bands forest', 'cepstrum linear', 'cepstrum svm', 'cepstrum boosting', 'lags forest', 'lags svm',
           'gram forest', 'summary forest'), sources=(draw_timbre, timbre_terms, *_SOURCES)))
 

@@ -149,7 +149,8 @@ def describe_stripes(params: dict[str, Any]) -> dict[str, Any]:
     return describe_image(params, rule, logic)
 
 register_family(Family(name='image.stripes', modality='image', folder='images', task_type='multiclass',
-    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'), sample_params=draw_stripes_params, generate=make_stripes, insider=solve_stripes, describe=describe_stripes,
+    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'),
+    sample_params=draw_stripes_params, generate=make_stripes, insider=solve_stripes, describe=describe_stripes,
     sources=(draw_stripes, stripes_terms, *_SOURCES)))
 
 # %% ../../../nbs/12c_sand.families.image.ipynb #cell-17

@@ -443,5 +443,6 @@ def describe_motif(params: dict[str, Any]) -> dict[str, Any]:
     return describe_series(params, rule, logic, {})
 
 register_family(Family(name='series.motif', modality='series', task_type='multiclass',
-    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'), sample_params=draw_motif, generate=make_motif, insider=solve_motif, describe=describe_motif,
+    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'),
+    sample_params=draw_motif, generate=make_motif, insider=solve_motif, describe=describe_motif,
     sources=(draw_motif_window, motif_terms, *_SOURCES), views=series_views, pool=_POOL))

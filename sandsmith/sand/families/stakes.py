@@ -46,17 +46,19 @@ def solve_stakes(train_columns: dict, train_target: list, test_columns: dict, pa
 # %% ../../../nbs/12q_sand.families.stakes.ipynb #cell-7
 _COSTS = (('cost_eur', 'what the {one} cost in the end, €'), ('claim_eur', 'claim that was paid for the {one}, €'),
           ('delay_min', 'delay that the {one} caused, min'))
-_POOL = ('table linear', 'table bayes', 'table neighbours', 'table tree', 'table forest', 'table extra_trees', 'table boosting', 'table svm')
+_POOL = ('table linear', 'table bayes', 'table neighbours', 'table tree', 'table forest', 'table extra_trees', 'table boosting',
+         'table svm')
 
 def draw_stakes(rng: np.random.Generator, domain: dict[str, Any]) -> dict[str, Any]: # parameters
     "Parameters of `tabular.stakes`."
     w = rng.uniform((1., 2.5, 1.2, 1.), (1.6, 4., 2., 1.8)).round(2).tolist()
-    own = {'heavy_levels': sorted(rng.permutation(4)[:2].tolist()), 'peak': round(float(rng.uniform(.35, .65)), 2),
+    levels = sorted(rng.permutation(4)[:2].tolist())
+    own = {'heavy_levels': levels, 'peak': round(float(rng.uniform(.35, .65)), 2),
            'weights': [w[0], w[1], -w[2], w[3], -.3], 'spread': round(float(rng.uniform(.5, .8)), 2)}
     params = draw_table_params(rng, domain, 'regression', ('turned', 'lifted', 'peaked'), stakes_terms, own)
     name, meaning = _COSTS[int(rng.integers(len(_COSTS)))]
     category, description = params['category'], meaning.format(one=domain['entity'][0])
-    heavy = ' and '.join(f"`{category['levels'][i]}`" for i in own['heavy_levels'])
+    heavy = ' and '.join(f"`{category['levels'][i]}`" for i in levels)
     truth = [{'name': name, 'description': description},
              {'name': 'weight', 'description': f"weight of the row in the score: 5 where `{category['name']}` is {heavy}, else 1"}]
     return {**params, 'usual': round(float(rng.uniform(40, 300)), 0),
@@ -117,7 +119,8 @@ def guess_doubt(train_columns: dict, train_target: list, test_columns: dict, par
 
 # %% ../../../nbs/12q_sand.families.stakes.ipynb #cell-15
 _LASTING: tuple[dict[str, str], ...] = (
-    {'name': 'capacity_ml', 'what': 'capacity of the {one}', 'unit': 'ml'}, {'name': 'output_kwh', 'what': 'monthly output of the {one}', 'unit': 'kWh'},
+    {'name': 'capacity_ml', 'what': 'capacity of the {one}', 'unit': 'ml'},
+    {'name': 'output_kwh', 'what': 'monthly output of the {one}', 'unit': 'kWh'},
     {'name': 'strength_n', 'what': 'breaking strength of the {one}', 'unit': 'N'})
 
 def _rename(params: dict[str, Any], role: str, feature: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +132,8 @@ def _rename(params: dict[str, Any], role: str, feature: dict[str, Any]) -> dict[
     for f in features:
         if f['copy_of'] == new: f |= {key: feature[key] for key in ('low', 'high', 'decimals', 'unit')}
         if f['copy_of'] == new: f['description'] = f"second reading: {feature['description']}"
-    return {**params, 'features': features, 'roles': {**params['roles'], role: new}, 'column_order': [name(c) for c in params['column_order']]}
+    return {**params, 'features': features, 'roles': {**params['roles'], role: new},
+            'column_order': [name(c) for c in params['column_order']]}
 
 # %% ../../../nbs/12q_sand.families.stakes.ipynb #cell-16
 def draw_doubt(rng: np.random.Generator, domain: dict[str, Any]) -> dict[str, Any]: # parameters
@@ -141,8 +145,8 @@ def draw_doubt(rng: np.random.Generator, domain: dict[str, Any]) -> dict[str, An
     what = asked['what'].format(one=domain['entity'][0])
     first = {'name': f"first_{asked['name']}", 'description': f'{what} at the first check', 'unit': asked['unit'], 'low': low, 'high': high,
              'decimals': 0, 'shape': 'bell', 'copy_of': None}
-    when = {'name': 'weeks_later', 'description': 'weeks from the first check to the second', 'unit': '', 'low': 1, 'high': 60, 'decimals': 0,
-            'shape': 'uniform', 'copy_of': None}
+    when = {'name': 'weeks_later', 'description': 'weeks from the first check to the second', 'unit': '', 'low': 1, 'high': 60,
+            'decimals': 0, 'shape': 'uniform', 'copy_of': None}
     for role, feature in (('first', first), ('when', when)): params = _rename(params, role, feature)
     return {**params, 'target': {'name': asked['name'], 'description': f'{what} at the second check', 'unit': asked['unit'],
                                  'kind': 'regression'}}
@@ -151,7 +155,8 @@ def describe_doubt(params: dict[str, Any]) -> dict[str, Any]:
     "Words of `tabular.doubt`."
     first, when, speed, brake, shaky = (params['roles'][role] for role in ('first', 'when', 'speed', 'brake', 'shaky'))
     words = describe_table({**params, 'target': {**params['target'], 'low': params['low'], 'high': params['high']}}, '')
-    rule = (f"t = u({when}); {params['target']['name']} = {first} − {params['decline']}·t·(0.3 + u({speed}))/(1 + {params['k']}·u({brake})) + "
+    wear = f"{params['decline']}·t·(0.3 + u({speed}))/(1 + {params['k']}·u({brake}))"
+    rule = (f"t = u({when}); {params['target']['name']} = {first} − {wear} + "
             f"{params['roughness']}·(0.4 + 1.6·u({shaky}))·(0.5 + t)·N(0, 1); u(x) = (x − low)/(high − low)")
     return {**words, 'rule': rule}
 

@@ -90,7 +90,8 @@ def describe_tags(params: dict[str, Any]) -> dict[str, Any]:
     return describe_structured(params, steps)
 
 register_family(Family(name='tabular.tags', modality='tabular', task_type='multilabel',
-    metrics=('micro_f1', 'mean_f1', 'hamming_loss', 'mean_column_auc', 'column_log_loss', 'lwlrap'), sample_params=draw_tags, generate=make_tags, insider=solve_tags, describe=describe_tags, pool=_POOL,
+    metrics=('micro_f1', 'mean_f1', 'hamming_loss', 'mean_column_auc', 'column_log_loss', 'lwlrap'),
+    sample_params=draw_tags, generate=make_tags, insider=solve_tags, describe=describe_tags, pool=_POOL,
     sources=(tags_terms, fit_logistic, *_SOURCES)))
 
 # %% ../../../nbs/12j_sand.families.structured.ipynb #cell-12

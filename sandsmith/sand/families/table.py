@@ -94,7 +94,7 @@ def solve_wave(train_columns: dict, train_target: list, test_columns: dict, para
 
 def draw_wave(rng: np.random.Generator, domain: dict[str, Any]) -> dict[str, Any]: # parameters
     "Parameters of `tabular.wave`."
-    frequency, phase, grows, offset = rng.uniform((1.2, 0, .8, .8), (1.9, 1, 1.6, 1.6)).round(3).tolist()
+    frequency, phase, grows, offset = rng.uniform((1.2, 0, 1., 2.2), (1.9, 1, 1.8, 3.4)).round(3).tolist()
     own = {'frequency': frequency, 'phase': phase, 'weights': [1.0, grows, offset]}
     return draw_table_params(rng, domain, 'regression', ('place', 'strength', 'offset'), wave_terms, own)
 
@@ -148,7 +148,8 @@ def describe_rules(params: dict[str, Any]) -> dict[str, Any]:
                           f'{labels[0]} and {labels[1]} change places where {c} is in its top 18 %; s = 1 for that class')
 
 register_family(Family(name='tabular.rules', modality='tabular', task_type='multiclass',
-    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'), sample_params=draw_rules, generate=make_rules, insider=solve_rules, describe=describe_rules, sources=(rules_terms, *_SOURCES)))
+    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'),
+    sample_params=draw_rules, generate=make_rules, insider=solve_rules, describe=describe_rules, sources=(rules_terms, *_SOURCES)))
 
 # %% ../../../nbs/12g_sand.families.table.ipynb #cell-22
 def levels_terms(units: dict, params: dict) -> np.ndarray: # (n, 3)

@@ -353,7 +353,8 @@ def describe_radial(params: dict[str, Any]) -> dict[str, Any]:
     return describe_table(params, f'per class s = −(squared distance of u({names}) to the nearest of its prototypes), {near}')
 
 register_family(Family(name='tabular.radial', modality='tabular', task_type='multiclass',
-    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss', 'macro_auc'), sample_params=draw_radial, generate=make_radial, insider=solve_radial, describe=describe_radial,
+    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss', 'macro_auc'),
+    sample_params=draw_radial, generate=make_radial, insider=solve_radial, describe=describe_radial,
     sources=(radial_terms, *_TABLE_SOURCES)))
 
 # %% ../../../nbs/12a_sand.families.tabular.ipynb #cell-36

@@ -221,7 +221,8 @@ def describe_author(params: dict[str, Any]) -> dict[str, Any]:
     return describe_text(params, f'the writer ({writers}; equally often) chooses with probabilities {habits}', logic)
 
 register_family(Family(name='text.author', modality='text', task_type='multiclass',
-    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'), sample_params=draw_author, generate=make_author, insider=solve_author, describe=describe_author,
+    metrics=('macro_f1', 'accuracy', 'multiclass_log_loss'),
+    sample_params=draw_author, generate=make_author, insider=solve_author, describe=describe_author,
     sources=(write_author, author_terms, spoil_texts, fit_logistic, fit_terms)))
 
 # %% ../../../nbs/12b_sand.families.text.ipynb #cell-22
