@@ -120,16 +120,17 @@ def random_predictions(
 
 # %% ../../nbs/10d_sand.form.ipynb #cell-18
 def write_runs(
-    mask: Any, # (height, width), true where the mask is
+    mask: 'np.ndarray', # (height, width), true where the mask is
 ) -> str: # such as '1 3 10 5'; empty when nothing is true
     "Runs of pixels, down the columns, counted from 1."
     flat = np.concatenate([[False], np.asarray(mask, bool).T.ravel(), [False]])
     at = np.flatnonzero(flat[1:] != flat[:-1]) + 1
-    return ' '.join(f'{start} {end - start}' for start, end in zip(at[::2].tolist(), at[1::2].tolist()))
+    at[1::2] -= at[::2]
+    return ' '.join(map(str, at.tolist()))
 
 def read_runs(
     text: str, # runs
-    size: Sequence[int], # height and width
+    size: 'Sequence[int]', # height and width
 ) -> np.ndarray: # (height, width) of bool
     "The mask that runs describe."
     flat, runs = np.zeros(size[0]*size[1], bool), [int(v) for v in text.split()]

@@ -208,7 +208,9 @@ def neighbours():
     return vote(outside[:, :max((1, 3, 5, 9, 15), key=shared) if PLAYER == 'boosting' else 1 if PLAYER == 'linear' else 9])
 
 is_inside = kind == 'text' and len(texts) == 1 and np.mean([a.lower() in t.lower() for t, a in zip(train[texts[0]], y[0])]) > .5
-if is_inside: predictions = extract(train[texts[0]], test[texts[0]], y[0])
+if kind == 'mask': predictions = find_masks()
+elif kind == 'boxes': predictions = find_boxes()
+elif is_inside: predictions = extract(train[texts[0]], test[texts[0]], y[0])
 elif is_string: predictions = neighbours()
 elif metric == 'qwk':
     grades = np.array([int(v) for v in y[0]])
@@ -224,7 +226,72 @@ else:
 write(predictions)
 '''
 
-# %% ../../nbs/19_sand.players.ipynb #cell-16
+# %% ../../nbs/19_sand.players.ipynb #cell-17
+_SHAPES = '''
+def pictures(names):
+    from PIL import Image
+    return np.array([np.asarray(Image.open(f'data/{name}').convert('L'), float)/255 for name in names])
+
+def around(P):
+    from scipy.ndimage import gaussian_filter
+    def g(sigma, dy=0, dx=0): return gaussian_filter(bright, (0, sigma, sigma), order=(0, dy, dx))
+    bright = P/(gaussian_filter(P, (0, 7, 7)) + .02)
+    return np.stack([g(1) - g(4), g(2) - g(6), *(g(1.5, *d) for d in ((1, 0), (0, 1), (2, 0), (0, 2), (1, 1)))], axis=-1)
+
+def shape_model():
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    return LogisticRegression(C=.1, max_iter=300) if PLAYER == 'linear' else RandomForestClassifier(60, min_samples_leaf=5, random_state=0)
+
+def find_masks():
+    P, Q = pictures(train['image']), pictures(test['image'])
+    shape, F, G = P.shape[1:], around(P), around(Q)
+    truth = np.zeros((len(P), shape[0]*shape[1]), bool)
+    for row, text in zip(truth, y[0]):
+        for start, length in zip(*[iter(map(int, text.split()))]*2): row[start - 1:start - 1 + length] = True
+    truth, scale = truth.reshape(-1, *shape[::-1]).transpose(0, 2, 1), F.std(axis=(0, 1, 2))
+    fitted = shape_model().fit((F/scale).reshape(-1, F.shape[-1])[::5], truth.ravel()[::5])
+    V, W = (fitted.predict_proba((T/scale).reshape(-1, F.shape[-1]))[:, -1].reshape(T.shape[:3]) for T in (F, G))
+    def area(mask): return mask.sum(axis=(1, 2))
+    def overlap(cut): return np.mean(2*area((V > cut) & truth)/np.maximum(area(V > cut) + area(truth), 1))
+    cut, cells = max(np.linspace(.1, .8, 29), key=overlap), []
+    for w in W:
+        ends = np.flatnonzero(np.diff(np.concatenate([[0], (w > cut).T.ravel(), [0]])))
+        cells.append(' '.join(f'{a + 1} {b - a}' for a, b in zip(ends[::2], ends[1::2])))
+    return cells
+'''
+
+# %% ../../nbs/19_sand.players.ipynb #cell-18
+_BOXES = '''
+def peaks(P):
+    from scipy.ndimage import gaussian_filter, maximum_filter
+    bright = P/(gaussian_filter(P, (0, 7, 7)) + .02)
+    energy = gaussian_filter((gaussian_filter(bright, (0, .7, .7)) - gaussian_filter(bright, (0, 4, 4)))**2, (0, 2, 2))**.5
+    i, r, c = np.nonzero((energy == maximum_filter(energy, (1, 7, 7))) & (energy > np.quantile(energy, .7)))
+    padded, step = np.pad(gaussian_filter(bright, (0, 1, 1)), ((0, 0), (6, 6), (6, 6)), mode='reflect'), np.arange(0, 13, 2)
+    patch = padded[i[:, None, None], (r[:, None] + step)[:, :, None], (c[:, None] + step)[:, None]].reshape(len(i), -1)
+    return i, r + .5, c + .5, np.column_stack([patch, energy[i, r, c]])
+
+def find_boxes():
+    (i, r, c, F), (j, s, d, G) = (peaks(pictures(t['image'])) for t in (train, test))
+    told, sizes = np.full(len(i), '', object), {}
+    for k, text in enumerate(y[0]):
+        v = text.split()
+        for label, left, top, right, bottom in zip(v[::6], *(map(float, v[n::6]) for n in (2, 3, 4, 5))):
+            sizes.setdefault(label, []).append([(right - left)/2, (bottom - top)/2])
+            told[(i == k) & (abs(c - (left + right)/2) < (right - left)/3) & (abs(r - (top + bottom)/2) < (bottom - top)/3)] = label
+    center, scale, cells = F.mean(axis=0), F.std(axis=0) + 1e-9, [[] for _ in ids]
+    if len(set(told)) < 2: return ['']*len(ids)
+    fitted = shape_model().fit((F - center)/scale, told.astype(str))
+    for label, chance in zip(fitted.classes_, fitted.predict_proba((G - center)/scale).T):
+        for n in np.flatnonzero(chance > (.03 if metric.startswith('map') else .4)) if label else ():
+            h, w = np.median(sizes[label], axis=0)
+            box = f'{d[n] - h:.1f} {s[n] - w:.1f} {d[n] + h:.1f} {s[n] + w:.1f}'
+            cells[j[n]].append(f'{label} {chance[n]:.3f} {box}')
+    return [' '.join(cell) for cell in cells]
+'''
+
+# %% ../../nbs/19_sand.players.ipynb #cell-19
 def player_names() -> list[str]: # weakest first
     "The scripted policies."
     return ['constant', 'linear', 'forest', 'boosting', 'insider']
@@ -236,13 +303,13 @@ def player_code(
     "What the player runs."
     if name not in player_names(): raise PolicyError(f'expected a scripted policy of {player_names()}, got {name!r}')
     kinds = {known: get_metric(known).kind for known in metric_names()}
-    does = _CONSTANT if name == 'constant' else _FILES + _PAIRS + _FEATURES + _MODEL + _EXTRACT + _FIT
+    does = _CONSTANT if name == 'constant' else _FILES + _PAIRS + _SHAPES + _BOXES + _FEATURES + _MODEL + _EXTRACT + _FIT
     if name != 'insider': return f'PLAYER, KINDS = {name!r}, {kinds}\n{_READ}{does}'
     if task is None: raise PolicyError('scripted policy insider: expected a task whose private script it may run, got None')
     start = 'from __future__ import annotations\n'
     return load_insider(task.dir).replace(start, f"{start}import sys\nsys.argv = ['insider.py', '--data', 'data']\n", 1)
 
-# %% ../../nbs/19_sand.players.ipynb #cell-19
+# %% ../../nbs/19_sand.players.ipynb #cell-22
 _THOUGHTS = ('I run the {name} script on the training rows; it writes the submission.', 'I look at what it scores.', 'I hand it in.')
 
 @dataclass(frozen=True, kw_only=True)
