@@ -83,11 +83,12 @@ def real_model(name: str, is_class: bool) -> Any: # an estimator of scikit-learn
     "An ordinary model, with settings for few rows."
     from lightgbm import LGBMClassifier, LGBMRegressor
     from sklearn import ensemble, linear_model, naive_bayes, neighbors, svm, tree
-    trees = dict(n_estimators=100, min_samples_leaf=2, random_state=0, n_jobs=1)
-    boost = dict(n_estimators=60, learning_rate=.08, num_leaves=7, min_child_samples=8, random_state=0, n_jobs=1, verbose=-1,
-                 deterministic=True, force_row_wise=True)
+    trees: dict[str, Any] = dict(n_estimators=100, min_samples_leaf=2, random_state=0, n_jobs=1)
+    boost: dict[str, Any] = dict(n_estimators=60, learning_rate=.08, num_leaves=7, min_child_samples=8, random_state=0, n_jobs=1,
+                                 verbose=-1, deterministic=True, force_row_wise=True)
     pair = {
-        'stump': lambda: (tree.DecisionTreeClassifier(max_depth=1, random_state=0), tree.DecisionTreeRegressor(max_depth=1, random_state=0)),
+        'stump': lambda: (tree.DecisionTreeClassifier(max_depth=1, random_state=0),
+                          tree.DecisionTreeRegressor(max_depth=1, random_state=0)),
         'tree': lambda: (tree.DecisionTreeClassifier(max_depth=3, min_samples_leaf=5, random_state=0),
                          tree.DecisionTreeRegressor(max_depth=3, min_samples_leaf=5, random_state=0)),
         'bayes': lambda: (naive_bayes.GaussianNB(var_smoothing=.1), linear_model.BayesianRidge()),
@@ -127,7 +128,8 @@ def solve_real(train: dict, target: list, test: dict, params: dict, load_file: C
     "The reference: the average of a few ordinary models."
     classes, n = params['classes'], params['n_classes']
     X, Z = real_matrix(train, test, load_file)
-    y = np.array([classes.index(t) for t in target]) if n else np.array([float(t) for t in target])
+    codes = {str(c): i for i, c in enumerate(classes)}
+    y = np.array([codes[str(t)] for t in target]) if n else np.array([float(t) for t in target])
     out = np.mean([predict_real(name, X, Z, y, n) for name in params['reference']], axis=0)
     found = shape_real(out, params['kind'], float(y.max()))
     return [classes[int(v)] for v in found] if n and params['kind'] == 'label' else found.tolist()
@@ -177,7 +179,7 @@ def _is_reward(spec: TaskSpec, split: int) -> np.ndarray: # (n_hidden,)
 def measure_splits(
     real: RealSet, spec: TaskSpec, form: dict[str, Any], # of a submission
     *, n_splits: int = _N_SPLITS, # how often everything is fitted
-) -> dict[str, np.ndarray]: # 'constant', models and blends → quality on the reward rows of each split, shape (n_splits,); higher is better
+) -> dict[str, np.ndarray]: # 'constant', models and blends → quality on each split's reward rows, shape (n_splits,); higher is better
     "Repeated cross-validation of the constant, every model and every blend."
     metric, codes = get_metric(spec.metric), encode_rows(form, real.targets)
     sign, found = -1 if metric.is_lower_better else 1, []
@@ -208,7 +210,7 @@ def choose_rungs(
     return (*min(found)[1:], reference) if found else None
 
 # %% ../../nbs/45a_bench.real.ipynb #cell-21
-def _thresholds(metric: Metric, rungs: Sequence[float]) -> dict[str, float]: # tier → score, 5 decimals
+def _thresholds(metric: Metric, rungs: Sequence[float] | np.ndarray) -> dict[str, float]: # tier → score, 5 decimals
     sign = -1 if metric.is_lower_better else 1
     return {tier: round(sign*float(q), 5) + 0.0 for tier, q in zip(TIERS, rungs)}
 
@@ -300,7 +302,8 @@ def compile_real(
         'thresholds': record.pop('thresholds'), 'calibration': {**record, 'reference': reference}, 'versions': task_versions()}
     task['task_id'] = task_id_of(task)
     params = {'classes': classes, 'n_classes': n, 'kind': form['kind'], 'reference': reference.split('+')}
-    solving = [real_matrix, real_model, predict_real, shape_real, solve_real, csv_text, name_columns, submission_text, solve_task]
+    solving: list[Callable[..., Any]] = [real_matrix, real_model, predict_real, shape_real, solve_real, csv_text, name_columns,
+                                         submission_text, solve_task]
     insider = compose_script('The reference: python insider.py --data DIR', solving, {'PARAMS': params, 'FORM': form},
                              'solve_task(PARAMS, FORM, solve_real)')
     page = write_description(spec, form, story=real.story, folder='images' if real.files else '')

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 import polars as pl
 from .real import make_real_task
-from .real_sets import get_card, real_names
+from .real_sets import check_installed, get_card, real_names
 from ..chat import Policy
 from ..core import PolicyError, SpecError, cache_dir, checkout_dir, content_id, derive_seed, read_json
 from ..rl.environment import SandEnv, rollout
@@ -46,12 +46,14 @@ def real_tasks(
     progress: Callable[[str], None] | None = None,
 ) -> list[SandTask]: # in the order of the names
     "Real tasks, made where they are not there yet."
-    place, found = Path(folder or cache_dir('real')), []
-    for name in names or real_names():
-        task = find_real_task(name, place, is_obfuscated=is_obfuscated)
-        if task is None and progress: progress(f'making {name}')
-        found.append(task or make_real_task(name, place, is_obfuscated=is_obfuscated))
-    return found
+    place, wanted = Path(folder or cache_dir('real')), list(names or real_names())
+    found = {name: find_real_task(name, place, is_obfuscated=is_obfuscated) for name in wanted}
+    missing = [name for name, task in found.items() if task is None]
+    for name in missing: check_installed(name)
+    for name in missing:
+        if progress: progress(f'making {name}')
+        found[name] = make_real_task(name, place, is_obfuscated=is_obfuscated)
+    return [task for task in found.values() if task]
 
 # %% ../../nbs/45b_bench.real_rates.ipynb #cell-8
 Difficulty = Literal['low', 'medium', 'high']
@@ -84,7 +86,8 @@ def medals_of(
     metric, score, top = get_metric(task.metric), verdict.score, verdict.tiers[-1] if verdict.tiers else ''
     above = score is not None and is_strictly_better(metric, score, load_thresholds(task.dir)['median'])
     medals = {medal: top == medal for medal in ('bronze', 'silver', 'gold')}
-    return {'valid': score is not None, 'above_median': above, **medals, 'any_medal': any(medals.values()), 'perfect': score == metric.optimum}
+    return {'valid': score is not None, 'above_median': above, **medals, 'any_medal': any(medals.values()),
+            'perfect': score == metric.optimum}
 
 # %% ../../nbs/45b_bench.real_rates.ipynb #cell-14
 Maker = Callable[[SandTask], Policy]
@@ -120,7 +123,8 @@ def medal_rates(
         for difficulty in ('all', 'low', 'medium', 'high'):
             part = episodes.filter((pl.col('policy') == policy) & ((pl.col('difficulty') == difficulty) | (difficulty == 'all')))
             for measure in (*MEASURES, 'perfect'):
-                means = part.drop_nulls(measure).group_by('task_id', maintain_order=True).agg(pl.col(measure).cast(pl.Float64).mean())[measure]
+                by_task = part.drop_nulls(measure).group_by('task_id', maintain_order=True)
+                means = by_task.agg(pl.col(measure).cast(pl.Float64).mean())[measure]
                 if means.is_empty(): continue
                 mean, low, high = mean_interval(means.to_list(), seed=derive_seed(seed, 'rates', policy, difficulty, measure))
                 rows.append({'policy': policy, 'difficulty': difficulty, 'measure': measure, 'n': len(means), 'mean': mean, 'low': low,
@@ -170,7 +174,7 @@ def medal_lines(
     for (policy, difficulty), part in rates.group_by('policy', 'difficulty', maintain_order=True):
         by = {row['measure']: row for row in part.to_dicts()}
         lines.append(f"{policy!s:<28.28} {difficulty!s:<10} {by['valid']['n']:>5} " + ' '.join(f'{_cell(by.get(m)):>17}' for m in names))
-        if by['perfect']['mean'] > 0: lines.append(f"{'':<28} {100*by['perfect']['mean']:.0f} % are perfect: look whether they were looked up")
+        if (perfect := by['perfect']['mean']) > 0: lines.append(f"{'':<28} {100*perfect:.0f} % are perfect: were they looked up?")
     lines.append('SandMLE Table 1: MLE-bench-Lite, 22 Kaggle competitions, medals against people; blank = not in the text at hand')
     for row in paper_rates():
         cells = (f'{100*row[m]:.1f}' if row[m] is not None else '' for m in names)
