@@ -18,7 +18,7 @@ setup(
     classifiers=['Programming Language :: Python :: 3', 'Framework :: Jupyter', f'Intended Audience :: {cfg["audience"]}'],
     packages=find_packages(include=['sandsmith', 'sandsmith.*']), include_package_data=True,
     python_requires=f'>={cfg["min_python"]}', install_requires=listed('requirements'),
-    extras_require={'dev': listed('dev_requirements'), 'gpu': listed('gpu_requirements')},
+    extras_require={'dev': listed('dev_requirements'), 'gpu': listed('gpu_requirements'), 'real': listed('real_requirements')},
     long_description=readme.read_text(encoding='utf-8') if readme.exists() else '', long_description_content_type='text/markdown',
     entry_points={'console_scripts': listed('console_scripts'), 'nbdev': [f'{cfg["lib_path"]}={cfg["lib_path"]}._modidx:d']},
 )

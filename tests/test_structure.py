@@ -204,7 +204,7 @@ def test_installed_package_is_what_settings_say():
 
 def test_docs_say_why_each_dependency_is_there():
     page = json.dumps(load(ROOT/'nbs'/'tutorials'/'dependencies.ipynb'))
-    assert [r for key in ('requirements', 'dev_requirements', 'gpu_requirements') for r in requirements(key) if f'`{r}`' not in page] == []
+    assert [r for key in ('requirements', 'dev_requirements', 'gpu_requirements', 'real_requirements') for r in requirements(key) if f'`{r}`' not in page] == []
 
 def test_top_level_holds_the_usual_files_only():
     listed = subprocess.run(['git', 'ls-files'], cwd=ROOT, capture_output=True, text=True)

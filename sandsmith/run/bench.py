@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['bench', 'ROUNDS', 'JSON', 'CHECKOUT', 'show_bench', 'bench_sandbox_command', 'bench_corpus_command',
-           'bench_peers_command', 'bench_smith_command', 'bench_sand_command']
+           'bench_peers_command', 'bench_smith_command', 'bench_sand_command', 'bench_real_command']
 
 # %% ../../nbs/60e_run.bench.ipynb #cell-3
 import json, sys
@@ -124,3 +124,28 @@ def bench_sand_command(
     show_bench(found)
     print('episodes a minute: ' + ', '.join(f'{player} {rate:g}' for player, rate in found['rates'].items()))
     for line in found['absent']: print(line)
+
+# %% ../../nbs/60e_run.bench.ipynb #cell-19
+@bench.command('real')
+def bench_real_command(
+    policy: Annotated[list[str] | None, typer.Option(help='Who plays; may be repeated.  [default: the scripted ones]')] = None,
+    data: Annotated[list[str] | None, typer.Option(metavar='NAME', help='Only this data set; may be repeated.  [default: all]')] = None,
+    episodes: Annotated[int, typer.Option(min=1, help='Episodes a task and policy.')] = 1,
+    obfuscate: Annotated[bool, typer.Option('--obfuscate', help='Hide what the data are about: names, units, origin of numbers.')] = False,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    workers: Annotated[int, typer.Option(min=1, help='Episodes side by side.')] = 2,
+    out: Annotated[Path | None, typer.Option(help='Keep tasks, episodes, rates and the figure in this folder.')] = None,
+    as_json: JSON = False,
+) -> None:
+    "Medals on real data sets, which no policy is trained on, by difficulty and with intervals."
+    from sandsmith.bench.real_rates import bench_real, medal_lines, paper_rates, scripted_maker
+    names = policy or [f'scripted:{name}' for name in ('constant', 'linear', 'forest', 'insider')]
+    found = bench_real({name: scripted_maker(name) for name in names}, data, n_episodes=episodes, seed=seed, is_obfuscated=obfuscate,
+                       out_dir=out, workers=workers, progress=_say)
+    if out:
+        from sandsmith.look.comparisons import medal_card
+        from sandsmith.look.style import save_card
+        save_card(medal_card(found['rates'], paper_rates()), out)
+    report = {**{name: df.to_dicts() for name, df in found.items()}, 'paper': paper_rates()}
+    if as_json: return print(json.dumps(report, indent=2, ensure_ascii=False))
+    print('\n'.join(medal_lines(found['rates'])))

@@ -153,12 +153,11 @@ def _evaluation(spec: TaskSpec, form: Mapping[str, Any]) -> str: # markdown
                               ask=ask, way=way, care=care)
 
 # %% ../../nbs/15_sand.author.ipynb #cell-17
-def _file_list(spec: TaskSpec, form: Mapping[str, Any]) -> str: # markdown
+def _file_list(spec: TaskSpec, form: Mapping[str, Any], folder: str) -> str: # markdown
     told = [f'`{name}`' for name in form['truth'] if name != form['group']]
     lines = [f"- **train.csv**: {spec.n_train} rows with the column{'s'*(len(told) > 1)} {', '.join(told)}",
              f"- **test.csv**: {spec.n_feedback + spec.n_reward} rows without {'them' if len(told) > 1 else 'it'}, to be predicted",
              '- **sample_submission.csv**: a submission in the right format, with random predictions']
-    folder = get_family(spec.family).folder
     what = {'images': 'pictures', 'audio': 'recordings', 'graphs': 'graphs', 'docs': 'documents'}
     if folder: lines.append(f'- **{folder}/**: the {what[folder]} that both tables refer to')
     return '\n'.join(lines)
@@ -192,16 +191,20 @@ Your task is to predict `{target}`: {meaning}.
 def write_description(
     spec: TaskSpec,
     form: Mapping[str, Any], # the form of a submission
+    *, story: str | None = None, # None = as the family tells it
+    folder: str | None = None, # of the files that both tables name, '' = there are none; None = the family's
 ) -> str: # markdown; {SAMPLE} stands where the first rows of the sample go
     "The competition page. SandMLE §3.4.1"
-    meaning, story = spec.target['description'], get_family(spec.family).describe(spec.params)['story']
+    meaning = spec.target['description']
+    if story is None: story = get_family(spec.family).describe(spec.params)['story']
+    if folder is None: folder = get_family(spec.family).folder
     truth = spec.target.get('truth', [ColumnNote(name=spec.target['name'], description=meaning)])
     notes = {form['id']: 'identifies the row', **{name: note['description'] for name, note in spec.feature_mapping.items()},
              **{note['name']: f"{note['description']} (train.csv only)" for note in truth if note['name'] != form['group']}}
     care = '\nThe records are as they were logged: expect gaps, slips and doubtful entries.\n' if spec.mutations else ''
     columns = '\n'.join(f'| `{name}` | {text} |' for name, text in notes.items())
     return _PAGE.format(title=spec.title, domain=spec.domain, story=story, target=spec.target['name'], meaning=meaning,
-                        evaluation=_evaluation(spec, form), files=_file_list(spec, form), columns=columns, care=care)
+                        evaluation=_evaluation(spec, form), files=_file_list(spec, form, folder), columns=columns, care=care)
 
 # %% ../../nbs/15_sand.author.ipynb #cell-21
 def build_files(

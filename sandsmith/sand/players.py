@@ -241,6 +241,8 @@ def around(P):
 def shape_model():
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
+    from lightgbm import LGBMClassifier
+    if PLAYER == 'boosting': return LGBMClassifier(n_estimators=100, num_leaves=15, n_jobs=1, verbose=-1, random_state=0)
     return LogisticRegression(C=.1, max_iter=300) if PLAYER == 'linear' else RandomForestClassifier(60, min_samples_leaf=5, random_state=0)
 
 def find_masks():

@@ -235,6 +235,7 @@ def _check_task(task_dir: Path) -> Iterator[Problem]:
     yield from check_public(task, answers)
     yield from check_order(answers)
     submissions = probe_submissions(task, answers)
-    if task.spec.family in family_names(): submissions['insider'] = run_insider(task) or ''
+    has_insider = task.spec.family in family_names() or any(name.endswith('/insider.py') for name in manifest['files'])
+    if has_insider: submissions['insider'] = run_insider(task) or ''
     yield from check_verdicts(task, answers, grade_all(task_dir, submissions), run_evaluator_on(task_dir, submissions))
     yield from check_luck(task, answers)
