@@ -7,14 +7,14 @@ __all__ = ['app', 'JSON', 'sand', 'TASK', 'CORPUS', 'smith', 'main', 'run', 'tra
            'sand_show', 'sand_grade', 'sand_stats', 'sand_seeds', 'sand_export', 'tasks', 'check', 'grade', 'score']
 
 # %% ../../nbs/61_run.cli.ipynb #cell-3
-import difflib, io, json, re, shlex, shutil, signal, sys, textwrap
+import difflib, io, json, os, re, shlex, shutil, signal, sys, textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 import typer
 from .. import __version__
-from ..core import PolicyError, SandboxError, SandsmithError, SpecError, read_jsonl, reading
+from ..core import PolicyError, SandboxError, SandsmithError, SpecError, checkout_dir, read_jsonl, reading
 from .bench import bench
 from .play import sand_play
 
@@ -120,7 +120,6 @@ def train(
     as_json: JSON = False,
 ) -> None:
     "Train as a recipe says: a supervised start, GRPO, or both."
-    from sandsmith.core import checkout_dir
     from sandsmith.rl.recipe import load_recipe, recipe_warnings
     from sandsmith.run.pipeline import command
     recipe = load_recipe(config)
@@ -135,15 +134,13 @@ def train(
     print(f"adapter: {shlex.quote(found['adapter'])}")
 
 def _train(recipe: Any, folder: Path) -> dict[str, Any]:
-    import os
     os.environ |= {'HF_HUB_OFFLINE': '1', 'TOKENIZERS_PARALLELISM': 'false', 'HF_HUB_DISABLE_PROGRESS_BARS': '1'}
     from sandsmith.rl.backend import load_backend
     load_backend(recipe.backend) # unsloth comes before everything that it replaces
     from datasets import disable_progress_bars
     from transformers.utils.logging import disable_progress_bar
     from sandsmith.rl.practice import run_recipe
-    disable_progress_bars()
-    disable_progress_bar()
+    for hide in (disable_progress_bars, disable_progress_bar): hide()
     def say(f: dict[str, Any]) -> None:
         reward = 'none' if f['reward'] is None else f"{f['reward']:.3f}"
         alike = f"{f['zero_variance']:.0%} of the groups alike"

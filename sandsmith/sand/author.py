@@ -188,6 +188,7 @@ Your task is to predict `{target}`: {meaning}.
 {columns}
 {care}"""
 
+# %% ../../nbs/15_sand.author.ipynb #cell-19
 def write_description(
     spec: TaskSpec,
     form: Mapping[str, Any], # the form of a submission
@@ -206,7 +207,7 @@ def write_description(
     return _PAGE.format(title=spec.title, domain=spec.domain, story=story, target=spec.target['name'], meaning=meaning,
                         evaluation=_evaluation(spec, form), files=_file_list(spec, form, folder), columns=columns, care=care)
 
-# %% ../../nbs/15_sand.author.ipynb #cell-21
+# %% ../../nbs/15_sand.author.ipynb #cell-22
 def build_files(
     task: dict, # content of task.json, but for the hashes
     texts: dict, # 'description', 'evaluator', 'insider'
@@ -245,7 +246,7 @@ def run_generator(task: dict, texts: dict, generate: Callable) -> None:
         (out/name).parent.mkdir(parents=True, exist_ok=True)
         (out/name).write_bytes(data)
 
-# %% ../../nbs/15_sand.author.ipynb #cell-23
+# %% ../../nbs/15_sand.author.ipynb #cell-24
 def task_id_of(
     task: Mapping[str, Any], # content of task.json; 'task_id' and 'files' do not count
 ) -> str: # slug and hash
@@ -280,7 +281,7 @@ def compile_task(
     title = 'Rebuild the task folder: python generate_task_env.py --out DIR'
     return task['task_id'], compose_script(title, functions, {'TASK': task, **texts}, last)
 
-# %% ../../nbs/15_sand.author.ipynb #cell-26
+# %% ../../nbs/15_sand.author.ipynb #cell-27
 _BUILD_LIMITS = Limits(timeout_s=120, memory_mb=4096)
 
 def rebuild_files(
@@ -315,7 +316,7 @@ def write_task(
     "Write the folder of a calibrated spec."
     return write_folder(*compile_task(spec, calibration), out_dir)
 
-# %% ../../nbs/15_sand.author.ipynb #cell-34
+# %% ../../nbs/15_sand.author.ipynb #cell-35
 def wrap_files(
     task: dict, # content of task.json, but for the hashes
     texts: dict, # 'developer', 'evaluator', 'description'
@@ -345,7 +346,7 @@ def run_wrapped(task: dict, texts: dict) -> None:
         (out/name).parent.mkdir(parents=True, exist_ok=True)
         (out/name).write_bytes(data)
 
-# %% ../../nbs/15_sand.author.ipynb #cell-35
+# %% ../../nbs/15_sand.author.ipynb #cell-36
 def wrap_task(
     spec: TaskSpec,
     form: Mapping[str, Any], # the form of a submission
