@@ -170,6 +170,7 @@ def step_sizes(
     wide = tasks.select('task_id', 'modality', *(step(a, b).alias(name) for name, a, b in zip(STEPS, TIERS, TIERS[1:])))
     return wide.unpivot(list(STEPS), index=['task_id', 'modality'], variable_name='step', value_name='size')
 
+# %% ../../nbs/51a_look.comparisons.ipynb #cell-20
 def plot_steps(
     df: pl.DataFrame, # step and `value`, a row a task and step
     value: str, # 'size' or 'flips'
@@ -200,7 +201,7 @@ def plot_steps(
     set_rows(ax, list(STEPS))
     return ax
 
-# %% ../../nbs/51a_look.comparisons.ipynb #cell-21
+# %% ../../nbs/51a_look.comparisons.ipynb #cell-22
 def ladder_card(
     tasks: pl.DataFrame, # record 'tasks'
     rungs: pl.DataFrame, # `rung_samples` of some of them, with task_id
@@ -219,7 +220,7 @@ def ladder_card(
                 '95 % bootstrap intervals over tasks.',
         alt=f'{n_bad} of {len(tasks)} ladders break their order; resampled rows undo a step in {100*share:.0f} % of the cases on average.')
 
-# %% ../../nbs/51a_look.comparisons.ipynb #cell-24
+# %% ../../nbs/51a_look.comparisons.ipynb #cell-25
 _PAPER_SHARES: dict[str, dict[str, float | None]] = { # SandMLE Figure 3
     'domain': {'healthcare': .250, 'retail': .182, 'manufacturing': .143, 'it': .132, 'other': .293},
     'modality': {'image': .487, 'tabular': .248, 'text': .104, 'multimodal': .103, 'graph': .035, 'audio': .023, 'series': None},
@@ -243,7 +244,7 @@ def share_table(
             rows.append({'group': group, 'label': label, 'n': n, 'share': share, 'low': low, 'high': high, 'paper': told})
     return pl.DataFrame(rows)
 
-# %% ../../nbs/51a_look.comparisons.ipynb #cell-26
+# %% ../../nbs/51a_look.comparisons.ipynb #cell-27
 def plot_shares(
     df: pl.DataFrame, # `share_table`
     *, ax: 'Axes | None' = None, # None: fresh axes
@@ -276,7 +277,7 @@ def plot_shares(
                 Line2D([], [], marker='D', linestyle='', markerfacecolor='white', markeredgecolor=INK, label='SandMLE')], below=True)
     return ax
 
-# %% ../../nbs/51a_look.comparisons.ipynb #cell-29
+# %% ../../nbs/51a_look.comparisons.ipynb #cell-30
 _MEASURES = {'valid': 'Valid', 'above_median': 'Above median', 'bronze': 'Bronze', 'silver': 'Silver', 'gold': 'Gold',
              'any_medal': 'Any medal'}
 
@@ -308,7 +309,7 @@ def plot_measure(
     set_rows(ax, labels)
     return ax
 
-# %% ../../nbs/51a_look.comparisons.ipynb #cell-30
+# %% ../../nbs/51a_look.comparisons.ipynb #cell-31
 def medal_card(
     rates: pl.DataFrame, # `medal_rates` of `bench.real_rates`
     paper: Sequence[Mapping[str, Any]], # `paper_rates`
