@@ -171,6 +171,7 @@ def step_sizes(
     wide = tasks.select('task_id', 'modality', *(step(a, b).alias(name) for name, a, b in zip(STEPS, TIERS, TIERS[1:])))
     return wide.unpivot(list(STEPS), index=['task_id', 'modality'], variable_name='step', value_name='size')
 
+# %% ../../nbs/51a_look.comparisons.ipynb #cell-20
 def plot_steps(
     df: pl.DataFrame, # step and `value`, a row a task and step
     value: str, # 'size' or 'flips'

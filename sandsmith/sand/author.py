@@ -192,13 +192,11 @@ Your task is to predict `{target}`: {meaning}.
 def write_description(
     spec: TaskSpec,
     form: Mapping[str, Any], # the form of a submission
-    *, story: str | None = None, # None = as the family tells it
-    folder: str | None = None, # of the files that both tables name, '' = there are none; None = the family's
+    *, story: str | None = None, folder: str = '', # of a task without a family; a folder that both tables name
 ) -> str: # markdown; {SAMPLE} stands where the first rows of the sample go
     "The competition page. SandMLE §3.4.1"
+    if story is None: story, folder = get_family(spec.family).describe(spec.params)['story'], get_family(spec.family).folder
     meaning = spec.target['description']
-    if story is None: story = get_family(spec.family).describe(spec.params)['story']
-    if folder is None: folder = get_family(spec.family).folder
     truth = spec.target.get('truth', [ColumnNote(name=spec.target['name'], description=meaning)])
     notes = {form['id']: 'identifies the row', **{name: note['description'] for name, note in spec.feature_mapping.items()},
              **{note['name']: f"{note['description']} (train.csv only)" for note in truth if note['name'] != form['group']}}
