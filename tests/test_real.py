@@ -6,10 +6,11 @@ import polars as pl
 import pytest
 from sandsmith.bench.real import make_real_task, real_sizes, real_spec, split_rows
 from sandsmith.bench.real_rates import bench_real, difficulty_of, find_real_task, medal_lines, medal_rates, medals_of, paper_rates
-from sandsmith.bench.real_rates import play_real, scripted_maker
+from sandsmith.bench.real_rates import play_real
 from sandsmith.bench.real_sets import get_card, load_real, obfuscate_set, package_path, real_names
 from sandsmith.core import SpecError
 from sandsmith.look.comparisons import STEPS, share_table, step_sizes, win_table
+from sandsmith.rl.play import parse_policy
 from sandsmith.run.cli import main
 from sandsmith.sand.grade import grade, load_thresholds
 from sandsmith.sand.metrics import get_metric
@@ -148,7 +149,7 @@ def test_paper_rows_are_those_of_the_text():
     assert rows['Qwen3-8B', 'Base']['bronze'] is None
 
 def test_the_bench_gives_the_same_twice(tasks, tmp_path):
-    def once(workers): return bench_real({n: scripted_maker(n) for n in ('scripted:constant', 'scripted:linear')}, ['wine'],
+    def once(workers): return bench_real({n: parse_policy(n) for n in ('scripted:constant', 'scripted:linear')}, ['wine'],
                                          out_dir=tmp_path, workers=workers)
     (tmp_path/'tasks').symlink_to(tasks[0].dir.parent)
     one, two = once(1), once(2)
@@ -166,7 +167,7 @@ def test_command_line(cache, monkeypatch, capsys):
     code, said = run('--data', 'titanic')
     assert code == 2 and 'expected one of wine' in said.err and len(said.err.splitlines()) == 1
     code, said = run('--policy', 'scripted:wizard')
-    assert code == 1 and 'expected scripted:NAME' in said.err
+    assert code == 2 and 'expected scripted:NAME' in said.err
 
 def test_verify_still_wants_the_reference(tasks, tmp_path):
     record = json.loads((tasks[0].dir/'task.json').read_text())

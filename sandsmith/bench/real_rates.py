@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Difficulty', 'MEASURES', 'Maker', 'find_real_task', 'real_tasks', 'reach_of', 'difficulty_of', 'medals_of',
-           'scripted_maker', 'play_real', 'medal_rates', 'paper_rates', 'bench_real', 'medal_lines']
+           'play_real', 'medal_rates', 'paper_rates', 'bench_real', 'medal_lines']
 
 # %% ../../nbs/45b_bench.real_rates.ipynb #cell-2
 import csv
@@ -16,12 +16,11 @@ import polars as pl
 from .real import make_real_task
 from .real_sets import check_installed, get_card, real_names
 from ..chat import Policy
-from ..core import PolicyError, SpecError, cache_dir, checkout_dir, content_id, derive_seed, read_json
-from ..rl.environment import SandEnv, rollout
+from ..core import SpecError, cache_dir, checkout_dir, content_id, derive_seed, read_json
+from ..rl.play import PlaySettings, play_episode
 from ..sand.author import task_versions
 from ..sand.grade import load_thresholds
 from ..sand.metrics import get_metric, is_strictly_better
-from ..sand.players import player_names, scripted_policy
 from ..sand.spec import SandTask, load_task
 from ..stats import mean_interval
 from ..trace import Verdict, write_parquet_atomic
@@ -92,22 +91,13 @@ def medals_of(
 # %% ../../nbs/45b_bench.real_rates.ipynb #cell-14
 Maker = Callable[[SandTask], Policy]
 
-def scripted_maker(
-    text: str, # 'scripted:NAME'
-) -> Maker:
-    "The maker of a scripted policy."
-    kind, _, name = text.partition(':')
-    if kind != 'scripted' or name not in player_names():
-        raise PolicyError(f"{text}: expected scripted:NAME with a NAME of {', '.join(player_names())}")
-    return lambda task: scripted_policy(name, task)
-
 def play_real(
     task: SandTask, policy: str, make: Maker,
     *, episode: int, seed: int,
 ) -> dict[str, Any]: # a row: task, policy, episode, difficulty, status, score, and the measures
     "One episode on one real task."
     own = derive_seed(seed, 'real', policy, episode)
-    verdict = rollout(SandEnv(task), make(task), task_id=task.task_id, seed=own)[1]
+    verdict = play_episode(task, make(task), PlaySettings(seed=own)).verdict
     return {'task': task.spec.params['name'], 'task_id': task.task_id, 'policy': policy, 'episode': episode,
             'difficulty': difficulty_of(task), 'status': verdict.status, 'reason': verdict.reason, 'score': verdict.score,
             **medals_of(task, verdict)}

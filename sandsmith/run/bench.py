@@ -138,9 +138,13 @@ def bench_real_command(
     as_json: JSON = False,
 ) -> None:
     "Medals on real data sets, which no policy is trained on, by difficulty and with intervals."
-    from sandsmith.bench.real_rates import bench_real, medal_lines, paper_rates, scripted_maker
-    names = policy or [f'scripted:{name}' for name in ('constant', 'linear', 'forest', 'insider')]
-    found = bench_real({name: scripted_maker(name) for name in names}, data, n_episodes=episodes, seed=seed, is_obfuscated=obfuscate,
+    from sandsmith.bench.real_rates import bench_real, medal_lines, paper_rates
+    from sandsmith.core import PolicyError, SpecError
+    from sandsmith.rl.play import parse_policy
+    from sandsmith.sand.players import player_names
+    try: makers = {name: parse_policy(name) for name in policy or [f'scripted:{name}' for name in player_names()]}
+    except PolicyError as e: raise SpecError(f'--policy {e}') from None
+    found = bench_real(makers, data, n_episodes=episodes, seed=seed, is_obfuscated=obfuscate,
                        out_dir=out, workers=workers, progress=_say)
     if out:
         from sandsmith.look.comparisons import medal_card
