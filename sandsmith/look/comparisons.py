@@ -14,9 +14,9 @@ import polars as pl
 from ..core import GradeError, derive_seed
 from .style import INK, MUTED, WARN
 from .style import FigureCard, canvas, colour_of, dress, legend, make_card, order_of, set_rows
-from ..sand.calibrate import TIERS, draw_population, ladder_quality, predict_population
+from ..sand.calibrate import TIERS, draw_population, ladder_quality, predict_population, predict_rows
 from ..sand.metrics import get_metric, is_strictly_better, score_submission
-from ..sand.spec import TaskSpec, load_domains
+from ..sand.spec import TaskSpec, get_family, load_domains
 from ..stats import mean_interval
 if TYPE_CHECKING: from matplotlib.axes import Axes
 
@@ -119,9 +119,10 @@ def rung_samples(
     metric, k = get_metric(spec.metric), int(record['hidden_draw'])
     rows, of = draw_population(spec, n_draws=k + 1), {row['tier']: row['baseline'] for row in record['pool'] if row['tier']}
     keep, predicted = rows.is_reward[k], predict_population(spec, rows)
-    members = {name: predicted[name] for name in (*of.values(), 'insider')}
-    guesses = {name: g.reshape(k + 1, len(keep), *g.shape[1:])[k][keep] for name, g in members.items()}
+    guesses = {name: predicted[name].reshape(k + 1, len(keep), *predicted[name].shape[1:])[k][keep] for name in of.values()}
     truth, rng = rows.truth[k][keep], np.random.default_rng(derive_seed(seed, 'rungs', spec.seed))
+    own, files = rows.draws[k], {**rows.train['files'], **rows.draws[k]['files']} # some insiders look at all rows that they are given
+    guesses['insider'] = predict_rows(get_family(spec.family).insider, spec, rows, own['columns'], files.__getitem__)[keep]
     def ladder(at: np.ndarray) -> list[float]:
         scores = {name: score_submission(metric, truth[at], guess[at]) for name, guess in guesses.items()}
         return [float(v) for v in ladder_quality(scores, of['bronze'], of['silver'])]
@@ -171,7 +172,7 @@ def step_sizes(
     wide = tasks.select('task_id', 'modality', *(step(a, b).alias(name) for name, a, b in zip(STEPS, TIERS, TIERS[1:])))
     return wide.unpivot(list(STEPS), index=['task_id', 'modality'], variable_name='step', value_name='size')
 
-# %% ../../nbs/51a_look.comparisons.ipynb #cell-20
+# %% ../../nbs/51a_look.comparisons.ipynb #cell-21
 def plot_steps(
     df: pl.DataFrame, # step and `value`, a row a task and step
     value: str, # 'size' or 'flips'
@@ -202,7 +203,7 @@ def plot_steps(
     set_rows(ax, list(STEPS))
     return ax
 
-# %% ../../nbs/51a_look.comparisons.ipynb #cell-22
+# %% ../../nbs/51a_look.comparisons.ipynb #cell-23
 def ladder_card(
     tasks: pl.DataFrame, # record 'tasks'
     rungs: pl.DataFrame, # `rung_samples` of some of them, with task_id
@@ -221,7 +222,7 @@ def ladder_card(
                 '95 % bootstrap intervals over tasks.',
         alt=f'{n_bad} of {len(tasks)} ladders break their order; resampled rows undo a step in {100*share:.0f} % of the cases on average.')
 
-# %% ../../nbs/51a_look.comparisons.ipynb #cell-25
+# %% ../../nbs/51a_look.comparisons.ipynb #cell-26
 _PAPER_SHARES: dict[str, dict[str, float | None]] = { # SandMLE Figure 3
     'domain': {'healthcare': .250, 'retail': .182, 'manufacturing': .143, 'it': .132, 'other': .293},
     'modality': {'image': .487, 'tabular': .248, 'text': .104, 'multimodal': .103, 'graph': .035, 'audio': .023, 'series': None},
@@ -245,7 +246,7 @@ def share_table(
             rows.append({'group': group, 'label': label, 'n': n, 'share': share, 'low': low, 'high': high, 'paper': told})
     return pl.DataFrame(rows)
 
-# %% ../../nbs/51a_look.comparisons.ipynb #cell-27
+# %% ../../nbs/51a_look.comparisons.ipynb #cell-28
 def plot_shares(
     df: pl.DataFrame, # `share_table`
     *, ax: 'Axes | None' = None, # None: fresh axes
@@ -278,7 +279,7 @@ def plot_shares(
                 Line2D([], [], marker='D', linestyle='', markerfacecolor='white', markeredgecolor=INK, label='SandMLE')], below=True)
     return ax
 
-# %% ../../nbs/51a_look.comparisons.ipynb #cell-30
+# %% ../../nbs/51a_look.comparisons.ipynb #cell-31
 _MEASURES = {'valid': 'Valid', 'above_median': 'Above median', 'bronze': 'Bronze', 'silver': 'Silver', 'gold': 'Gold',
              'any_medal': 'Any medal'}
 
@@ -310,7 +311,7 @@ def plot_measure(
     set_rows(ax, labels)
     return ax
 
-# %% ../../nbs/51a_look.comparisons.ipynb #cell-31
+# %% ../../nbs/51a_look.comparisons.ipynb #cell-32
 def medal_card(
     rates: pl.DataFrame, # `medal_rates` of `bench.real_rates`
     paper: Sequence[Mapping[str, Any]], # `paper_rates`

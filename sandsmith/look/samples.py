@@ -179,7 +179,8 @@ def draw_picture(
     if mask is not None:
         cells = ''.join(f'M{x} {y}h1v1h-1z' for y, x in np.argwhere(read_runs(mask, (h, w))))
         body += f'<path d="{cells}" fill="{WARN}" fill-opacity=".55"/>'
-    for label, _, (x0, y0, x1, y1) in read_boxes(boxes) if boxes is not None else []:
+    _, labels, _, corners = read_boxes([boxes or ''])
+    for label, (x0, y0, x1, y1) in zip(labels, corners):
         body += (f'<rect x="{x0:g}" y="{y0:g}" width="{x1 - x0:g}" height="{y1 - y0:g}" fill="none" stroke="{WARN}" '
                  f'stroke-width="{max(w, h)/64:.2g}"><title>{escape(str(label))}</title></rect>')
     return (f'<svg viewBox="0 0 {w} {h}" width="{width}" style="max-width:100%;background:#fff" role="img" '

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['TIERS', 'Reason', 'feature_views', 'pool_predictions', 'hidden_parts', 'task_seeds', 'submission_form', 'Population',
-           'draw_population', 'predict_population', 'measure_quality', 'ladder_quality', 'choose_tiers', 'choose_draw',
-           'luck_rates', 'Calibration', 'calibrate']
+           'draw_population', 'predict_population', 'predict_rows', 'measure_quality', 'ladder_quality', 'choose_tiers',
+           'choose_draw', 'luck_rates', 'Calibration', 'calibrate']
 
 # %% ../../nbs/13_sand.calibrate.ipynb #cell-3
 import io, warnings
@@ -256,12 +256,16 @@ def predict_population(
             for name in rows.train['columns']}
     found = pool_predictions(spec, rows.form, rows.train['columns'], rows.y, test, load_file)
     family = get_family(spec.family)
-    for name, solve in {**family.baselines, 'insider': family.insider}.items(): found[name] = _solve(solve, spec, rows, test, load_file)
-    return found
+    own = {**family.baselines, 'insider': family.insider}
+    return found | {name: predict_rows(solve, spec, rows, test, load_file) for name, solve in own.items()}
 
-def _solve(
-    solve: Callable[..., list[Any]], spec: TaskSpec, rows: Population, test: Columns, load_file: Callable[[str], bytes],
-) -> np.ndarray:
+def predict_rows(
+    solve: Callable[..., list[Any]], # the insider of a family, or one of its own baselines
+    spec: TaskSpec,
+    rows: Population, # whose training rows it learns from
+    test: Columns, # rows to predict
+    load_file: Callable[[str], bytes], # content of a file that a cell names
+) -> np.ndarray: # labels as codes
     "Predictions of the insider or of one of the family's own baselines, labels as codes."
     guess = solve(rows.train['columns'], rows.train['target'], test, spec.params, load_file)
     return encode_rows(rows.form, guess) if rows.form['kind'] == 'label' else np.array(guess, object if rows.y.dtype == object else None)
@@ -339,7 +343,7 @@ def choose_draw(
         if (np.abs(np.array([q[k] for q in drawn]) - middle) > width + 1e-9).any(): continue
         truth, keep = rows.truth[k], rows.is_reward[k]
         files = {**rows.train['files'], **draw['files']}
-        insider = score_submission(metric, truth[keep], _solve(solve, spec, rows, draw['columns'], files.__getitem__)[keep])
+        insider = score_submission(metric, truth[keep], predict_rows(solve, spec, rows, draw['columns'], files.__getitem__)[keep])
         quality = {**{name: float(q[k]) for name, q in draws.items()}, 'insider': sign*insider}
         thresholds = _round_rungs(metric, ladder_quality(quality, *pair))
         rungs, best = [thresholds[tier] for tier in TIERS], round(sign*max(q for name, q in quality.items() if name != 'insider'), 5)
