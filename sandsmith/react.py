@@ -36,12 +36,19 @@ def _read_call(text: str) -> dict[str, Any]: # name ('' = unreadable) and argume
     return {'name': str(data.get('name', '')).lower(), 'arguments': data.get('arguments', {})}
 
 # %% ../nbs/03a_react.ipynb #cell-8
+def _native(call: Any) -> dict[str, Any]: # the OpenAI form, whatever an endpoint made of it
+    function = call.get('function') if isinstance(call, dict) else None
+    if not isinstance(function, dict): return {'id': '', 'type': 'function', 'function': {'name': '', 'arguments': ''}}
+    arguments = function.get('arguments')
+    return call if isinstance(arguments, str) else {**call, 'function': {**function, 'arguments': json.dumps(arguments or {})}}
+
 def with_calls(
     message: dict[str, Any], # an assistant message
 ) -> dict[str, Any]: # with native `tool_calls` where its text holds calls
     "One form for both ways of calling a tool (SandMLE §3.4.3)."
-    text = message.get('content')
-    if message.get('tool_calls') or not isinstance(text, str): return message
+    text, given = message.get('content'), message.get('tool_calls')
+    if given: return {**message, 'tool_calls': [_native(call) for call in given] if isinstance(given, list) else []}
+    if not isinstance(text, str): return message
     said = _speech(text)
     calls = [_read_call(found) for found in _CALL.findall(said)[:_MAX_CALLS]]
     if not calls and '<answer>' in said: calls = [{'name': 'submit', 'arguments': {}}]
@@ -60,7 +67,7 @@ def _how_to_call(tools: Sequence[dict[str, Any]]) -> str:
 def _call_text(call: dict[str, Any]) -> str:
     function = call.get('function') or {}
     try: code = json.loads(function.get('arguments') or '{}').get('code')
-    except (ValueError, AttributeError, TypeError): code = None
+    except (ValueError, AttributeError, TypeError, RecursionError): code = None
     if isinstance(code, str): return f'<tool_call>\npython\n<code>\n{code}\n</code>\n</tool_call>'
     return f'<tool_call>\n{{"name": {json.dumps(function.get("name"))}, "arguments": {{}}}}\n</tool_call>'
 

@@ -124,7 +124,7 @@ def test_sand_grade(shell, corpus, tmp_path):
     task = corpus.tasks[0]
     code, out, _ = shell('sand', 'grade', task.dir, task.public_dir/'sample_submission.csv', '--json')
     assert code == 0 and json.loads(out)['status'] == 'scored'
-    assert shell('sand', 'grade', task.dir, tmp_path/'none.csv') == (1, 'missing: missing_submission\n', '')
+    assert shell('sand', 'grade', task.dir, tmp_path/'none.csv') == (1, 'missing: missing_submission: expected a submission file, found none\n', '')
 
 def test_sand_generate(shell, tmp_path):
     args = ('sand', 'generate', '--out', tmp_path/'c', '--n', 1, '--seed', 3, '--workers', 1, '--json')

@@ -14,7 +14,8 @@ from sandsmith.core import Limits, PolicyError, SandboxError, SpecError, checkou
 from sandsmith.react import LocalPolicy, as_text, read_transcripts, replay_policy, with_calls
 from sandsmith.rl.environment import SandEnv, Submissions, rollout
 from sandsmith.rl.observe import count_chars, describe_score, fit_context, hide_machine, turn_messages
-from sandsmith.rl.play import PlaySettings, append_record, parse_policy, play_episode, play_many, read_records, show_episode, turns_frame
+from sandsmith.rl.play import Episode, PlaySettings, append_record, parse_policy, play_episode, play_many, read_records, show_episode
+from sandsmith.rl.play import turns_frame
 from sandsmith.rl.reward import format_rate, reward
 from sandsmith.sand.calibrate import TIERS
 from sandsmith.sand.cheats import any_player, cheat_names
@@ -23,6 +24,7 @@ from sandsmith.sand.form import encode_truth
 from sandsmith.sand.grade import load_answers, submission_text
 from sandsmith.sand.metrics import get_metric, is_strictly_better, metric_names, reaches
 from sandsmith.sand.players import player_code, player_names
+from sandsmith.sand.spec import load_task
 from sandsmith.sandbox import Session
 from sandsmith.trace import Trajectory, Turn, Verdict, to_jsonl
 from test_rl import tiny_model  # noqa: F401 (a fixture)
@@ -528,3 +530,43 @@ def test_players_know_every_metric(tmp_path):
     namespace = {}
     exec(player_code('boosting').splitlines()[0], namespace)
     assert sorted(namespace['KINDS']) == sorted(metric_names()) and os.path.basename(tmp_path)
+
+
+# ---- what endpoints and people do
+
+@pytest.mark.parametrize('calls', [['x'], 5, {'a': 1}, [None, None], [{'function': {'name': 'python', 'arguments': '['*10**5}}]])
+def test_calls_that_are_none_get_a_hint(task, calls):
+    said, verdict = rollout(SandEnv(task), Script({'role': 'assistant', 'content': '', 'tool_calls': calls}), task_id='t', seed=0, max_turns=2)
+    assert verdict.reason == 'missing_submission' and all(turn.observation.startswith(('Unknown call', 'Call exactly')) for turn in said.turns)
+    episode = Episode(task=task, settings=PlaySettings(), trajectory=said, verdict=verdict, reward=reward(verdict, said, preset='paper'))
+    assert 'turn 2' in show_episode(episode)
+
+
+def test_arguments_may_be_an_object(task):
+    call = {'id': 'a', 'type': 'function', 'function': {'name': 'python', 'arguments': {'code': 'print(6*7)'}}}
+    said, _ = rollout(SandEnv(task), Script({'role': 'assistant', 'content': '', 'tool_calls': [call]}), task_id='t', seed=0, max_turns=1)
+    assert '42' in said.turns[0].observation and '6*7' in said.turns[0].message['tool_calls'][0]['function']['arguments']
+
+
+def test_an_episode_must_be_open(task):
+    with pytest.raises(SandboxError, match='call reset'): SandEnv(task).step(say('score'))
+    with pytest.raises(SandboxError, match='call reset'): SandEnv(task).finish()
+
+
+def test_paths_are_hidden_in_linear_time():
+    assert hide_machine('/'*300_000) == '/'*300_000
+
+
+def test_no_file_but_a_record_is_cut(corpus, tmp_path):
+    notes = tmp_path/'notes.jsonl'
+    notes.write_text('mine\nand more')
+    with pytest.raises(SpecError, match='expected recorded episodes'): read_records(notes)
+    assert notes.read_text() == 'mine\nand more'
+
+
+def test_a_task_that_is_damaged_does_not_end_the_corpus(corpus, tmp_path):
+    copy = tmp_path/'task'
+    shutil.copytree(corpus.tasks[0].dir, copy)
+    (copy/'public'/'description.md').unlink()
+    episodes = list(play_many([load_task(copy), corpus.tasks[1]], parse_policy('scripted:constant'), PlaySettings()))
+    assert [e.verdict.reason for e in episodes] == ['task_failed', 'ok'] and 'description.md' in episodes[0].verdict.facts['error']

@@ -1,6 +1,7 @@
 "Responses written to fool the verifier, the sandbox or the graders: none answers a question, and none is paid for answering."
 import json
 
+import numpy as np
 import pytest
 
 from sandsmith.rl.reward import reward
@@ -10,6 +11,7 @@ from sandsmith.smith.judge import score_build
 from sandsmith.smith.oracle import reference_tool, tool_response
 from sandsmith.smith.tasks import CATEGORIES
 from sandsmith.smith.tool import drop_thought, verify
+from sandsmith.smith.use import UseEnv, draw_use_rows, play_use
 from sandsmith.trace import Trajectory
 
 _SAID = Trajectory(task_id='t', policy='p', seed=0, messages=(), turns=(), stop_reason='submitted')
@@ -93,3 +95,23 @@ def test_drafts_of_a_thought_are_no_answer(text, is_thought):
     said = drop_thought(text)
     assert (said != text) == is_thought and (not is_thought or verify(said).format_ok)
     if is_thought: assert score_build(text, _ROW) == score_build(said, _ROW) and score_build(text, _ROW).score == 1
+
+
+@pytest.mark.parametrize('number', ['NaN', 'Infinity', '1e999'])
+def test_a_number_that_is_none_is_an_error_of_the_call(number):
+    row = draw_use_rows(['gcd'], n=1, seed=0, split='train')[0].row
+    env = UseEnv(row, [reference_tool('gcd')])
+    env.reset()
+    name = next(iter(env.tools))['function']['name']
+    turn = env.step({'role': 'assistant', 'content': f'<tool_call>{{"name": "{name}", "arguments": {{"numbers": [{number}]}}}}</tool_call>'})
+    assert turn.observation.startswith('error') and not turn.is_done
+    assert env.finish().status == 'scored'
+
+
+@pytest.mark.parametrize('calls', [['x'], [None], 5, 'abc', True, [{'name': 'f'}]])
+def test_broken_native_calls_end_in_a_verdict(calls):
+    class Odd:
+        name = 'odd'
+        def act(self, messages, *, tools=None, rng=None): return {'role': 'assistant', 'content': '', 'tool_calls': calls}
+    row = draw_use_rows(['gcd'], n=1, seed=0, split='train')[0].row
+    assert play_use(UseEnv(row, []), Odd(), np.random.default_rng(0)).score == 0

@@ -123,14 +123,15 @@ class SandEnv:
         message: dict[str, Any], # an assistant message
     ) -> Turn:
         "Do what the one tool call asks; anything else is answered with a hint."
-        message = with_calls(message)
-        name, code, hint = _only_call(message)
+        if self._session is None: raise SandboxError('expected an open episode: call reset before step')
+        name, code, hint = _only_call(message := with_calls(message))
         if name == 'python' and code is not None: return self._run(message, code)
         observation = self._answer() if name == 'score' else None if name == 'submit' else hint
         return Turn(message=message, observation=observation, score=self._held.counted[1].score, is_done=name == 'submit')
 
     def finish(self) -> Verdict: # of the submission that counts, on the reward rows; facts hold what the agent was told
         "Grade what was handed in."
+        if self._session is None: raise SandboxError('expected an open episode: call reset before finish')
         if 'unavailable' in self._statuses: return Verdict(status='unscored', reason='sandbox_failed')
         content, seen = self._held.counted
         verdict = _grade(self.task, content, 'reward')
@@ -149,8 +150,7 @@ class SandEnv:
         return describe_score(verdict, self.feedback, load_thresholds(self.task.dir) if self.feedback == 'paper' else None)
 
     def _run(self, message: dict[str, Any], code: str) -> Turn:
-        if self._session is None: raise SandboxError('expected an open episode: call reset before step')
-        result = _run_code(self._session, code)
+        result = _run_code(self._session, code) # type: ignore[arg-type]
         self._statuses.append(result.status)
         became = self._held.take(result.files.get('submission.csv'), result.status == 'ok')
         run = {'status': result.status, 'seconds': result.seconds, 'peak_mb': result.peak_mb, 'tier': result.tier}

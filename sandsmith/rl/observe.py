@@ -15,7 +15,7 @@ from ..sandbox import RunResult
 from ..trace import Turn, Verdict
 
 # %% ../../nbs/30b_rl.observe.ipynb #cell-6
-_FOLDER = re.compile(r'/[\w./-]*session-\w+/(?:job|run-\w+)(?=[/\s\'":,)]|$)|(?<![\w/.])/(?:job|run)(?=/)')
+_FOLDER = re.compile(r'(?<![\w./-])/[\w./-]*session-\w+/(?:job|run-\w+)(?=[/\s\'":,)]|$)|(?<![\w/.])/(?:job|run)(?=/)')
 _ADDRESS = re.compile(r'\bat 0x[0-9a-f]+')
 
 @functools.cache

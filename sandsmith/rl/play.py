@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 import polars as pl
 from ..chat import ChatPolicy, Policy
-from ..core import Limits, PolicyError, read_jsonl
+from ..core import Limits, PolicyError, SandsmithError, SpecError, read_jsonl
 from ..react import LocalPolicy, ReplayPolicy, read_transcripts, replay_policy
 from .environment import Rule, SandEnv, rollout
 from .observe import Feedback
@@ -103,7 +103,7 @@ def _said(turn: Turn) -> list[str]: # thought, and each call with its code
     for call in turn.message.get('tool_calls') or []:
         function = call.get('function') or {}
         try: code = json.loads(function.get('arguments') or '{}').get('code')
-        except (ValueError, AttributeError, TypeError): code = None
+        except (ValueError, AttributeError, TypeError, RecursionError): code = None
         name = str(function.get('name'))
         lines += _block(name, code) if isinstance(code, str) else [f'  {_clean(name)}']
     return lines
@@ -130,9 +130,10 @@ def show_episode(
     return '\n'.join([*lines, f'total    {total} ({episode.settings.preset})'])
 
 # %% ../../nbs/31b_rl.play.ipynb #cell-17
-def _unplayed(task: SandTask, settings: PlaySettings, error: str) -> Episode:
-    said = Trajectory(task_id=task.task_id, policy='', seed=settings.seed, messages=(), turns=(), stop_reason='policy_failed')
-    verdict = Verdict(status='unscored', reason='policy_failed', facts={'error': error})
+def _unplayed(task: SandTask, settings: PlaySettings, error: Exception) -> Episode:
+    reason = 'policy_failed' if isinstance(error, PolicyError) else 'task_failed'
+    said = Trajectory(task_id=task.task_id, policy='', seed=settings.seed, messages=(), turns=(), stop_reason=reason)
+    verdict = Verdict(status='unscored', reason=reason, facts={'error': ' '.join(str(error).split())})
     return Episode(task=task, settings=settings, trajectory=said, verdict=verdict, reward=reward(verdict, said, preset=settings.preset))
 
 def play_many(
@@ -141,10 +142,10 @@ def play_many(
     settings: PlaySettings,
     *, workers: int = 2, # episodes at once
 ) -> Iterator[Episode]: # in the order of the tasks
-    "Play one policy on many tasks; a policy that fails gives an unscored episode."
+    "Play one policy on many tasks; a policy or a task that fails gives an unscored episode."
     def play(task: SandTask) -> Episode:
         try: return play_episode(task, make_policy(task), settings)
-        except PolicyError as e: return _unplayed(task, settings, str(e))
+        except (SandsmithError, OSError) as e: return _unplayed(task, settings, e)
     begun: deque[Future[Episode]] = deque()
     with ThreadPoolExecutor(workers) as threads:
         try:
@@ -181,8 +182,11 @@ def read_records(
     "What an interrupted run has recorded; a line that was cut off by a kill is removed."
     if not path.exists(): return []
     text = path.read_bytes()
-    if (whole := text.rfind(b'\n') + 1) < len(text): os.truncate(path, whole)
-    return read_jsonl(path, 'task_id', 'settings', 'trajectory', 'verdict', 'reward')
+    names, whole = ('task_id', 'settings', 'trajectory', 'verdict', 'reward'), text.rfind(b'\n') + 1
+    if whole < len(text):
+        if not text.startswith(b'{"reward"'): raise SpecError(f'{path}: expected recorded episodes, got something else: name another file')
+        os.truncate(path, whole)
+    return read_jsonl(path, *names)
 
 def append_record(path: Path, episode: Episode) -> None:
     "Add an episode as one line."

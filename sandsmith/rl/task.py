@@ -20,7 +20,7 @@ from ..sand.spec import SandTask
 from ..smith.build import BuildRow, Evaluator, build_messages, try_tool
 from ..smith.judge import Judge
 from ..smith.pool import ToolPool
-from ..smith.tool import Tool, verify
+from ..smith.tool import Tool, drop_thought, verify
 from ..smith.use import UseEnv, UseRow, tools_for, use_messages
 
 # %% ../../nbs/33d_rl.task.ipynb #cell-6
@@ -84,7 +84,7 @@ def keep_tools(
     n = 0
     for r in rollouts:
         if r.seat.kind != 'build' or not r.reward.is_scored or not r.verdict.score: continue
-        tool = verify(r.trajectory.turns[-1].message['content'], interface=r.seat.env.row.interface).tool # type: ignore[attr-defined]
+        tool = verify(drop_thought(r.trajectory.turns[-1].message['content']), interface=r.seat.env.row.interface).tool # type: ignore[attr-defined]
         if tool: n += pool.admit(r.seat.category, tool, r.verdict.score)
     return n
 
@@ -112,7 +112,7 @@ class Scoreboard:
         for e in episodes:
             if e.seat.kind != 'build' or not e.turns: continue
             row = e.seat.env.row # type: ignore[attr-defined]
-            v = verify(e.turns[-1].message['content'], interface=row.interface)
+            v = verify(drop_thought(e.turns[-1].message['content']), interface=row.interface)
             if v.tool is not None: pairs[_key(v.tool, row)] = (v.tool, row)
         seats = [Seat(env=UseEnv(q, [tool], limits=self.limits), task_id=q.id, kind='use', preset='use', max_turns=6)
                  for tool, row in pairs.values() for q in row.hidden]

@@ -285,7 +285,7 @@ def sand_grade(task_dir: TASK, submission: Path, as_json: JSON = False) -> None:
     from sandsmith.trace import to_record
     verdict = grade(task_dir, submission)
     if as_json: _print_json(to_record(verdict))
-    elif verdict.score is None: print(f'{verdict.status}: {verdict.reason}')
+    elif verdict.score is None: print(f"{verdict.status}: {verdict.reason}: {verdict.facts.get('message', '')}".rstrip(': '))
     else: print(f'{verdict.facts["metric"]} {verdict.score:g}, {verdict.tiers[-1] if verdict.tiers else "below median"}')
     if verdict.score is None: raise typer.Exit(1)
 
@@ -401,10 +401,10 @@ def grade(
     asked = [Row(**{k: row[k] for k in (*fields, 'args', 'metadata') if k in row}) for row in read_jsonl(rows, *fields)]
     given = {row['id']: row['answer'] for row in read_jsonl(answers, 'id', 'answer')}
     if unknown := sorted(set(given) - {row.id for row in asked}): raise SpecError(f'{answers}: no row {unknown[0]} in {rows}')
-    marks = [(row.id, *(grade_answer(row, given[row.id]) if row.id in given else (0.0, 'no answer'))) for row in asked]
-    if as_json: _print_json([{'id': name, 'score': score, 'why': why} for name, score, why in marks])
-    else:
-        for name, score, why in marks: print(f'{name}: {score:g} {why}')
+    with reading(rows):
+        marks = [(row.id, *(grade_answer(row, given[row.id]) if row.id in given else (0.0, 'no answer'))) for row in asked]
+    if as_json: return _print_json([{'id': name, 'score': score, 'why': why} for name, score, why in marks])
+    for name, score, why in marks: print(f'{name}: {score:g} {why}')
 
 # %% ../../nbs/61_run.cli.ipynb #cell-30
 @smith.command()

@@ -18,7 +18,7 @@ def _settings(feedback: str, submission: str, max_turns: int, timeout: float, pr
     known = {'feedback': ('public', 'tier', 'paper', 'none'), 'submission': ('last', 'best'), 'preset': ('paper', 'release', 'sparse')}
     for name, value in (('feedback', feedback), ('submission', submission), ('preset', preset)):
         if value not in known[name]: raise SpecError(f'--{name} {value}: expected one of {", ".join(known[name])}')
-    if timeout <= 0: raise SpecError(f'--timeout {timeout:g}: expected a number above 0')
+    if not 0 < timeout < float('inf'): raise SpecError(f'--timeout {timeout:g}: expected a number above 0')
     return PlaySettings(feedback=feedback, submission=submission, max_turns=max_turns, timeout_s=timeout, # type: ignore[arg-type]
                         preset=preset, seed=seed, context=context) # type: ignore[arg-type]
 
@@ -39,7 +39,7 @@ def _row(record: dict[str, Any]) -> dict[str, Any]: # an episode in short
     said, verdict = record['trajectory'], record['verdict']
     return {'task_id': record['task_id'], 'status': verdict['status'], 'reason': verdict['reason'], 'score': verdict['score'],
             'tier': verdict['tiers'][-1] if verdict['tiers'] else '', 'total': record['reward']['total'], 'n_turns': len(said['turns']),
-            'stop_reason': said['stop_reason']}
+            'stop_reason': said['stop_reason'], 'error': verdict['facts'].get('error')}
 
 def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     played, totals = [row for row in rows if row['status'] != 'unscored'], [row['total'] for row in rows if row['total'] is not None]
@@ -52,7 +52,8 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def _line(row: dict[str, Any]) -> str:
     total, score = ('-' if row[k] is None else f'{row[k]:.5g}' for k in ('total', 'score'))
     found = row['tier'] or ('below median' if row['reason'] == 'ok' else row['reason'])
-    return f"{row['task_id']:<44} {score:>10} {found:<20} {total:>6} {row['stop_reason']}"
+    why = f": {row['error']}" if row['error'] else ''
+    return f"{row['task_id']:<44} {score:>10} {found:<20} {total:>6} {row['stop_reason']}{why}"
 
 # %% ../../nbs/60p_run.play.ipynb #cell-11
 def _played_before(out: Path | None, policy: str, settings: Any) -> list[dict[str, Any]]: # in short
@@ -70,7 +71,7 @@ def _play_corpus(folder: Path, make_policy: Any, settings: Any, workers: int, ou
     from sandsmith.rl.play import append_record, episode_record, play_many, turns_frame
     from sandsmith.sand.corpus import load_corpus
     tasks = load_corpus(folder).tasks
-    rows = _played_before(out, make_policy(tasks[0]).name, settings)
+    rows = _played_before(out, make_policy(tasks[0]).name, settings) if out and out.exists() else []
     done, kept, console = {row['task_id'] for row in rows}, list[Any](), Console(stderr=True)
     left = [task for task in tasks if task.task_id not in done]
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -79,7 +80,7 @@ def _play_corpus(folder: Path, make_policy: Any, settings: Any, workers: int, ou
             bar.update(line, advance=1)
             rows.append(_row(episode_record(episode)))
             tell(rows[-1])
-            if episode.verdict.reason == 'policy_failed': continue # a later run tries again
+            if episode.verdict.reason in ('policy_failed', 'task_failed'): continue # a later run tries again
             if out and out.suffix == '.jsonl': append_record(out, episode)
             elif out: kept.append(turns_frame([episode]))
     if kept and out: _write_turns(kept, out)
@@ -121,7 +122,9 @@ def sand_play(
     "Let a policy play a task and show each turn, or play a corpus; exit code 1 when something could not be played or graded."
     settings, make_policy = _settings(feedback, submission, max_turns, timeout, preset, seed, context), _policy(policy, context)
     _check_out(out, resume)
-    if not (folder/'corpus.json').exists(): return _play_task(folder, make_policy, settings, out, as_json)
+    is_corpus = (folder/'corpus.json').exists()
+    if resume and not is_corpus: raise SpecError(f'--resume: expected a corpus, got the one task {folder}')
+    if not is_corpus: return _play_task(folder, make_policy, settings, out, as_json)
     rows = _play_corpus(folder, make_policy, settings, workers, out, lambda row: None if as_json else print(_line(row), flush=True))
     summary = _summary(rows)
     if as_json: print(json.dumps({'episodes': rows, 'summary': summary}, indent=2))

@@ -14,7 +14,7 @@ from .tool import Tool, _is_main_guard
 
 # %% ../../nbs/26_smith.share.ipynb #cell-7
 _HEAD = '''"""{name}, served by the Model Context Protocol over stdin and stdout"""
-import contextlib, json, sys, types
+import contextlib, io, json, sys, types
 
 TOOL = json.loads({tool!r})
 CODE = {code}
@@ -31,9 +31,10 @@ def say(text, **more): return {{'content': [{{'type': 'text', 'text': text}}], *
 
 def call(tool, params):
     if params.get('name') != TOOL['name']: return say('no such tool: ' + str(params.get('name')), isError=True)
-    try: value = tool(**(params.get('arguments') or {{}}))
-    except (Exception, SystemExit) as e: return say(f'{{type(e).__name__}}: {{e}}', isError=True)
-    return say(value if isinstance(value, str) else json.dumps(value, default=str))
+    try:
+        value = tool(**(params.get('arguments') or {{}}))
+        return say(value if isinstance(value, str) else json.dumps(value, default=str, allow_nan=False))
+    except (Exception, SystemExit, KeyboardInterrupt) as e: return say(f'{{type(e).__name__}}: {{e}}', isError=True)
 '''
 
 # %% ../../nbs/26_smith.share.ipynb #cell-8
@@ -50,13 +51,14 @@ def answer(tool, method, params):
 
 
 def main(out):
-    tool = load()
-    for line in sys.stdin.buffer:
+    tool, lines, sys.stdin = load(), sys.stdin.buffer, io.StringIO() # a tool that reads gets nothing, not the next request
+    for line in lines:
         try: asked = json.loads(line)
-        except ValueError: asked = {'id': None, 'method': 'what is no JSON'}
+        except (ValueError, RecursionError): asked = {'id': None}
         if not isinstance(asked, dict) or 'id' not in asked: continue # a notification
         params = asked.get('params')
-        reply = answer(tool, asked.get('method'), params if isinstance(params, dict) else {})
+        reply = (answer(tool, asked['method'], params if isinstance(params, dict) else {}) if 'method' in asked
+                 else {'error': {'code': -32700, 'message': 'expected one JSON-RPC request a line'}})
         out.write(json.dumps({'jsonrpc': '2.0', 'id': asked['id'], **reply}) + '\\n')
         out.flush()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 import numpy as np
 from ..chat import ChatPolicy, Policy
-from ..core import Limits, SandboxError, content_id, derive_seed
+from ..core import Limits, SandboxError, SpecError, content_id, derive_seed
 from ..sandbox import call_tool
 from .build import BuildRow, Evaluator, Split, _deal, build_tool
 from .graders import Equivalence, Row, is_same_value
@@ -223,6 +223,7 @@ class UseEnv:
         given = _rename(arguments, tool) if self.rules.lenient_args else arguments
         try: result = call_tool(tool.code, name, [given], limits=self.limits)[0]
         except SandboxError as e: self._fault = str(e)
+        except SpecError as e: return f'error: {e}'[:4000] # such as NaN, or a number too long to print
         if self._fault: return 'the tools cannot be called now'
         self._facts['n_ok_calls'] += result.status == 'ok'
         if result.status != 'ok': return f'error: {result.error or result.status}'[:4000]
@@ -243,8 +244,9 @@ def play_use(
         message = (forced.act(messages, tools=env.tools, rng=rng, tool_choice='required') if forced and is_first
                    else policy.act(messages, tools=env.tools, rng=rng))
         turn = env.step(message)
-        is_done, calls = turn.is_done, message.get('tool_calls') or []
-        heads: list[dict[str, Any]] = [{'role': 'tool', 'tool_call_id': c.get('id', '')} for c in calls] or [{'role': 'user'}]
+        is_done, calls = turn.is_done, message.get('tool_calls')
+        ids = [c.get('id', '') for c in calls if isinstance(c, dict)] if isinstance(calls, list) else []
+        heads: list[dict[str, Any]] = [{'role': 'tool', 'tool_call_id': i} for i in ids] or [{'role': 'user'}]
         messages = [*messages, message, *(head | {'content': turn.observation or ''} for head in heads)]
     return env.finish()
 
