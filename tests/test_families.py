@@ -14,6 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from sandsmith.core import SpecError, canonical_json, derive_seed
 from sandsmith.sand.calibrate import calibrate, draw_population, measure_quality, predict_population
+from sandsmith.sand.corpus import build_corpus
 from sandsmith.sand.metrics import get_metric
 from sandsmith.sand.spec import (
     Family, TaskSpec, check_spec, draw_spec, family_names, get_family, load_domains, load_task, parse_spec, register_family, write_spec)
@@ -264,3 +265,18 @@ def test_load_task(tmp_path):
     (tmp_path/'task.json').write_text(canonical_json({'task_id': 't', 'spec': spec.model_dump()}))
     task = load_task(tmp_path)
     assert (task.spec, task.metric, task.public_dir) == (spec, spec.metric, tmp_path/'public')
+
+@pytest.mark.parametrize('change, said', [
+    (lambda d: d['evaluation_specs'].update(direction='max' if d['evaluation_specs']['direction'] == 'min' else 'min'), 'evaluation_specs.direction'),
+    (lambda d: d.update(feature_mapping={'foo': {'description': 'x', 'generation_logic': 'y'}}), 'feature_mapping'),
+    (lambda d: d['target'].update(name='id'), 'target'),
+    (lambda d: d['target'].update(name='a,b\n`'), 'target')], ids=('direction', 'columns', 'id', 'marks'))
+def test_a_spec_that_contradicts_itself_names_its_field(change, said):
+    data = draw_spec(3, 0, modalities=['tabular']).model_dump()
+    change(data)
+    with pytest.raises(SpecError, match=said): check_spec(parse_spec(data))
+
+@pytest.mark.parametrize('modalities', [['video'], [], 'tabular'])
+def test_wrong_modalities_leave_no_folder(modalities, tmp_path):
+    with pytest.raises(SpecError, match='modalities'): build_corpus(tmp_path/'c', n=1, seed=0, workers=1, modalities=modalities)
+    assert not (tmp_path/'c').exists()

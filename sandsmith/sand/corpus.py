@@ -24,7 +24,7 @@ from .agents import Stage, write_agent_task
 from .author import task_versions, write_task
 from .calibrate import calibrate
 from .hybrid import Desk, Fault, hybrid_spec
-from .spec import SandTask, TaskSpec, load_task
+from .spec import SandTask, TaskSpec, load_task, known_modalities
 from .strategist import Profile, plan_task
 from .verify import Problem, check_files, verify_task
 from ..trace import write_parquet_atomic
@@ -312,6 +312,8 @@ def build_corpus(
     "Build exactly n accepted tasks, or finish the build that a kill interrupted. SandMLE §3.4.1, §3.4.2"
     out, held = Path(out_dir), n_validation if n_validation is not None else min(n - 1, max(1, n//8))
     if n < 1 or not 0 <= held < n: raise SpecError(f'expected n ≥ 1 and 0 ≤ n_validation < n, got n = {n}, n_validation = {held}')
+    if modalities is not None and (isinstance(modalities, str) or not modalities or not set(modalities) <= set(known_modalities())):
+        raise SpecError(f'modalities: expected a list of some of {", ".join(known_modalities())}, got {modalities!r}')
     recipe = Recipe(modalities=None if modalities is None else tuple(modalities), profile=profile, author=author, chat=chat, price=price)
     settings = _settings(seed, recipe)
     can_go_on = _can_go_on(out, settings, n)

@@ -10,7 +10,7 @@ __all__ = ['Modality', 'TaskType', 'MetricName', 'Columns', 'Menu', 'FeatureNote
            'load_task']
 
 # %% ../../nbs/11_sand.spec.ipynb #cell-3
-import importlib, json, pkgutil
+import importlib, json, pkgutil, re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -92,6 +92,8 @@ class TaskSpec(BaseModel):
             if name in self.feature_mapping and name not in public: raise ValueError(f'target: {name!r} is also a feature')
         if self.evaluation_specs['metric'] != self.metric:
             raise ValueError(f"evaluation_specs.metric: expected {self.metric!r}, got {self.evaluation_specs['metric']!r}")
+        if self.evaluation_specs['direction'] != (way := get_metric(self.metric).direction):
+            raise ValueError(f"evaluation_specs.direction: expected {way!r} for {self.metric}, got {self.evaluation_specs['direction']!r}")
         try: canonical_json(self.params)
         except SpecError as e: raise ValueError(f'params: {e}') from None
         return self
@@ -280,9 +282,14 @@ def check_spec(
     for name, got, known in (('metric', spec.metric, family.metrics), ('modality', spec.modality, (family.modality,)),
                              ('task_type', spec.task_type, (family.task_type,)), ('params.asked', spec.params.get('asked', kind), (kind,))):
         if got not in known: raise SpecError(f'{spec.title}: {name}: expected one of {", ".join(known)} for {family.name}, got {got!r}')
-    try: family.generate(4, spec.params, 0, 'check')
+    for name in (spec.target['name'], *truth_names(spec.target)):
+        if name == 'id' or not re.fullmatch(r'[^\s,"`][^,"`\n]*', name):
+            raise SpecError(f"{spec.title}: target: expected a name without commas, quotes and line ends that is not 'id', got {name!r}")
+    try: made = family.generate(4, spec.params, 0, 'check')
     except Exception as e:
         raise SpecError(f'{spec.title}: params: {family.name} can make no rows of them ({type(e).__name__}: {e}): draw them anew') from None
+    if set(made['columns']) != set(spec.feature_mapping):
+        raise SpecError(f'{spec.title}: feature_mapping: expected the columns {list(made["columns"])}, got {list(spec.feature_mapping)}')
 
 # %% ../../nbs/11_sand.spec.ipynb #cell-32
 def known_modalities() -> list[str]: # in a fixed order

@@ -114,7 +114,7 @@ _PAIR_POOL = ('overlap linear', 'overlap forest', 'overlap neighbours', 'overlap
 def draw_pairs(rng: np.random.Generator, domain: dict[str, Any]) -> dict[str, Any]: # parameters
     "Parameters of `text.pairs`."
     words, many = domain['text'], domain['text']['document'][1]
-    target = {'name': 'likeness', 'description': f'how alike the two {many} are, as a panel judged, 0 to 100', 'kind': 'regression',
+    target = {'name': 'likeness', 'description': f'likeness of the two {many}, as a panel judged, 0 to 100', 'kind': 'regression',
               'low': 0.0, 'high': 100.0, 'decimals': 1}
     own = {'good': _some(rng, words['good'], 4), 'bad': _some(rng, words['bad'], 4), 'verbs': ['was', 'seemed', 'looked'],
            'verb': words['verb'], 'events': words['events'], 'columns': [f"first_{words['column']}", f"second_{words['column']}"],

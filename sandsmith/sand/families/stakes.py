@@ -44,7 +44,7 @@ def solve_stakes(train_columns: dict, train_target: list, test_columns: dict, pa
     return np.exp(np.clip(middle + (Z - center) @ w, -20, 20)).round(4).tolist()
 
 # %% ../../../nbs/12q_sand.families.stakes.ipynb #cell-7
-_COSTS = (('cost_eur', 'what the {one} cost in the end, €'), ('claim_eur', 'claim that was paid for the {one}, €'),
+_COSTS = (('cost_eur', 'price that the {one} had in the end, €'), ('claim_eur', 'claim that was paid for the {one}, €'),
           ('delay_min', 'delay that the {one} caused, min'))
 _POOL = ('table linear', 'table bayes', 'table neighbours', 'table tree', 'table forest', 'table extra_trees', 'table boosting',
          'table svm')
@@ -58,7 +58,7 @@ def draw_stakes(rng: np.random.Generator, domain: dict[str, Any]) -> dict[str, A
     params = draw_table_params(rng, domain, 'regression', ('turned', 'lifted', 'peaked'), stakes_terms, own)
     name, meaning = _COSTS[int(rng.integers(len(_COSTS)))]
     category, description = params['category'], meaning.format(one=domain['entity'][0])
-    heavy = ' and '.join(f"`{category['levels'][i]}`" for i in levels)
+    heavy = ' or '.join(f"`{category['levels'][i]}`" for i in levels)
     truth = [{'name': name, 'description': description},
              {'name': 'weight', 'description': f"weight of the row in the score: 5 where `{category['name']}` is {heavy}, else 1"}]
     return {**params, 'usual': round(float(rng.uniform(40, 300)), 0),
