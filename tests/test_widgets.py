@@ -77,7 +77,7 @@ def test_a_file_is_graded_in_words(corpus_dir): # noqa: F811
     row = tasks_frame([load_task(task_dir)]).row(0, named=True)
     good = (task_dir/'public'/'sample_submission.csv').read_bytes()
     assert f'{row["metric"]}' in say_verdict(grade_file(task_dir, good), row)
-    for data, code in ((b'', 'unreadable'), (EVIL.encode(), 'unreadable'), (b'a,b\n1,2\n', 'bad_columns'), (good[:len(good)//2], 'bad_ids')):
+    for data, code in ((b'', 'unreadable'), (EVIL.encode(), 'unreadable'), (b'a,b\n1,2\n', 'bad_columns'), (b''.join(good.splitlines(keepends=True)[:-9]), 'bad_ids')):
         verdict = grade_file(task_dir, data)
         page = view_verdict(verdict, row, EVIL)
         assert code in (verdict.reason, 'unreadable') and verdict.reason in Checker(page).text and 'alert(1)' in Checker(page).text

@@ -52,7 +52,7 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def _line(row: dict[str, Any]) -> str:
     total, score = ('-' if row[k] is None else f'{row[k]:.5g}' for k in ('total', 'score'))
     found = row['tier'] or ('below median' if row['reason'] == 'ok' else row['reason'])
-    why = f": {row['error']}" if row['error'] else ''
+    why = f": {row['error']}" if row.get('error') else ''
     return f"{row['task_id']:<44} {score:>10} {found:<20} {total:>6} {row['stop_reason']}{why}"
 
 # %% ../../nbs/60p_run.play.ipynb #cell-11
