@@ -8,14 +8,6 @@ from sandsmith.sand.corpus import build_corpus
 
 ROOT = Path(__file__).resolve().parent.parent
 
-@pytest.fixture
-def shell(capsys):
-    def run(*args):
-        with pytest.raises(SystemExit) as stop: cli.main([str(a) for a in args])
-        out, err = capsys.readouterr()
-        return stop.value.code, out, err
-    return run
-
 def is_one_line(err): return err.startswith('sandsmith: ') and err.count('\n') == 1
 
 # --- wrong usage

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
-import sandsmith.run.cli as cli
 from sandsmith.core import Limits, PolicyError, SandboxError, SpecError, checkout_dir
 from sandsmith.react import LocalPolicy, as_text, read_transcripts, replay_policy, with_calls
 from sandsmith.rl.environment import SandEnv, Submissions, rollout
@@ -469,14 +468,6 @@ def test_parallel_episodes_are_those_played_one_by_one(corpus):
 
 
 # ---- the command
-
-@pytest.fixture
-def shell(capsys):
-    def run(*args):
-        with pytest.raises(SystemExit) as stop: cli.main([str(a) for a in args])
-        out, err = capsys.readouterr()
-        return stop.value.code, out, err
-    return run
 
 
 def test_a_trajectory_as_a_person_reads_it(task, shell):

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 from ..chat import Policy
 from ..core import GradeError, Limits, SandboxError, SpecError, derive_seed
-from ..react import with_calls
+from ..react import called, with_calls
 from .observe import Feedback, count_chars, describe_run, describe_score, fit_context, turn_messages
 from ..sand.grade import grade, load_thresholds
 from ..sand.metrics import get_metric, is_strictly_better
@@ -91,7 +91,7 @@ class Submissions:
         return ('not found' if content is None else 'found') + ', but an earlier one counts'*is_replaced
 
 # %% ../../nbs/31_rl.environment.ipynb #cell-13
-def _beats(a: Verdict, b: Verdict) -> bool: # both scored, by the same metric
+def _beats(a: Verdict, b: Verdict) -> bool: # by the same metric
     if a.score is None or b.score is None: return a.score is not None
     return is_strictly_better(get_metric(a.facts['metric']), a.score, b.score)
 
@@ -125,7 +125,7 @@ class SandEnv:
         "Do what the one tool call asks; anything else is answered with a hint."
         if self._session is None: raise SandboxError('expected an open episode: call reset before step')
         name, code, hint = _only_call(message := with_calls(message))
-        if name == 'python' and code is not None: return self._run(message, code)
+        if name == 'python' and code is not None: return self._run(self._session, message, code)
         observation = self._answer() if name == 'score' else None if name == 'submit' else hint
         return Turn(message=message, observation=observation, score=self._held.counted[1].score, is_done=name == 'submit')
 
@@ -149,8 +149,8 @@ class SandEnv:
         self._told.append(None if self.feedback == 'none' else verdict.score)
         return describe_score(verdict, self.feedback, load_thresholds(self.task.dir) if self.feedback == 'paper' else None)
 
-    def _run(self, message: dict[str, Any], code: str) -> Turn:
-        result = _run_code(self._session, code) # type: ignore[arg-type]
+    def _run(self, open_session: Session, message: dict[str, Any], code: str) -> Turn:
+        result = _run_code(open_session, code)
         self._statuses.append(result.status)
         became = self._held.take(result.files.get('submission.csv'), result.status == 'ok')
         run = {'status': result.status, 'seconds': result.seconds, 'peak_mb': result.peak_mb, 'tier': result.tier}
@@ -161,7 +161,7 @@ class SandEnv:
 def _only_call(message: dict[str, Any]) -> tuple[str, str | None, str]: # name ('' = none), code, and what to say when it is no tool
     calls = message.get('tool_calls') or []
     if len(calls) != 1: return '', None, f'Call exactly one tool; you called {len(calls)}.'
-    return *_read_call(calls[0]), 'Unknown call: expected python with {"code": "…"}, score or submit.'
+    return *called(calls[0]), 'Unknown call: expected python with {"code": "…"}, score or submit.'
 
 def _check(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known: raise SpecError(f'{name}: expected one of {", ".join(known)}, got {value!r}')
@@ -177,16 +177,6 @@ def _grade(task: SandTask, content: bytes | None, part: Literal['feedback', 'rew
         if content is not None: path.write_bytes(content)
         try: return grade(task.dir, path, part=part)
         except GradeError as e: return Verdict(status='unscored', reason='grader_failed', facts={'error': str(e)})
-
-def _read_call(call: Any) -> tuple[str, str | None]: # name, and the code argument if there is one
-    "Read an OpenAI tool call; a broken one has no code."
-    function = call.get('function') if isinstance(call, dict) else None
-    if not isinstance(function, dict): return '', None
-    arguments = function.get('arguments')
-    try: data = json.loads(arguments) if isinstance(arguments, str) else arguments
-    except (ValueError, RecursionError): data = None
-    code = data.get('code') if isinstance(data, dict) else None
-    return str(function.get('name')), code if isinstance(code, str) else None
 
 # %% ../../nbs/31_rl.environment.ipynb #cell-23
 class BuildEnv:

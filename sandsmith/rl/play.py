@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 from ..chat import ChatPolicy, Policy
 from ..core import Limits, PolicyError, SandsmithError, SpecError, read_jsonl
-from ..react import LocalPolicy, ReplayPolicy, read_transcripts, replay_policy
+from ..react import LocalPolicy, ReplayPolicy, called, read_transcripts, replay_policy
 from .environment import Rule, SandEnv, rollout
 from .observe import Feedback
 from .reward import Preset, Reward, reward
@@ -101,11 +101,8 @@ def _said(turn: Turn) -> list[str]: # thought, and each call with its code
     if thought: lines += _block('thought', thought[1].strip())
     elif text.strip(): lines += _block('text', text)
     for call in turn.message.get('tool_calls') or []:
-        function = call.get('function') or {}
-        try: code = json.loads(function.get('arguments') or '{}').get('code')
-        except (ValueError, AttributeError, TypeError, RecursionError): code = None
-        name = str(function.get('name'))
-        lines += _block(name, code) if isinstance(code, str) else [f'  {_clean(name)}']
+        name, code = called(call)
+        lines += _block(name, code) if code is not None else [f'  {_clean(name)}']
     return lines
 
 # %% ../../nbs/31b_rl.play.ipynb #cell-14

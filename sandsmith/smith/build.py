@@ -16,7 +16,7 @@ from ..core import Limits, SandboxError, SpecError, content_id, derive_seed
 from ..sandbox import CallResult, call_tool
 from .graders import Equivalence, Row, is_same_value
 from .tasks import CATEGORIES, CATEGORY_ARGS, bands_of, bind_arguments, draw_rows, order_arguments
-from .tool import Interface, Tool, ToolVerdict, drop_thought, verify
+from .tool import FLAGS, Interface, Tool, ToolVerdict, drop_thought, verify
 from ..trace import Verdict
 
 # %% ../../nbs/21b_smith.build.ipynb #cell-6
@@ -156,8 +156,6 @@ def _ignores_questions(rows: Sequence[Row], answers: Sequence[CallResult | None]
 Evaluator = Callable[[Tool, BuildRow], list[bool]]
 
 # %% ../../nbs/21b_smith.build.ipynb #cell-22
-_FLAGS = ('step1_fail', 'fn_mismatch', 'param_mismatch', 'syntax_error', 'format_ok')
-
 def grade_verified(
     v: ToolVerdict, # of the structural verifier
     row: BuildRow,
@@ -165,7 +163,7 @@ def grade_verified(
     limits: Limits | None = None,
 ) -> Verdict: # as `grade_build`
     "Try a verified tool on the hidden questions."
-    facts: dict[str, Any] = {name: getattr(v, name) for name in _FLAGS}
+    facts: dict[str, Any] = {name: getattr(v, name) for name in (*FLAGS, 'format_ok')}
     facts |= {'reasons': list(v.reasons), 'right': [False]*len(row.hidden)}
     if v.tool is None: return Verdict(status='scored', score=0., reason='step1_fail', facts=facts)
     try: right = evaluate(v.tool, row) if evaluate else try_tool(v.tool, row.hidden, interface=row.interface, limits=limits)
